@@ -189,6 +189,25 @@ def test_tables_that_clients_send_whole_are_not_bounded_by_default(method: str, 
     assert defence(federation(METHODS[method](), small_world(num_users=8)).terms) == rule
 
 
+def test_a_deployment_warns_wherever_the_page_says_that_the_limit_is_not_reached() -> None:
+    """By the record, so that a figure which falls behind its limit cannot stay unsaid."""
+    summary = tables(read()).partition("`local-only` sends nothing")[0].splitlines()
+    missed = {one.split("`")[1] for one in summary if one.endswith("| **no** |")}
+    assert {"pfedrec", "fedmf"} & missed == {"pfedrec"}
+    for method in sorted(missed):
+        few = small_world(num_users=8)
+        rule = FederationOptions(robust=defence(federation(METHODS[method](), few).terms))
+        assert "lie" in warning(federation(METHODS[method](), few, options=rule).terms), method
+
+
+@pytest.mark.parametrize(("method", "rule"), [("pfedrec", "none"), ("pfedrec", "bounded:4"), ("fedmf", "bounded:4")])
+def test_what_start_and_compare_say_of_one_liar_says_what_many_can_do(method: str, rule: str) -> None:
+    """`start` shows this sentence of the best method: also where one client alone reaches nothing."""
+    given = scene(method, small_world(num_users=80, num_items=1500))
+    found = one_liar(replace(given, options=replace(given.options, robust=rule)), 3)
+    assert found.succeeds or "one in twenty that lie together can still move lists" in found.sentence
+
+
 def test_the_page_is_written_from_the_record() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert BEGIN + tables(read()) + END in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from ownview.testing.worlds import block_world, federation, small_world
 NEARLY_NONE = "central:epsilon=1e9"
 
 
-def _federation(privacy: str, **settings: float) -> Federation:
+def _federation(privacy: str, **settings: Any) -> Federation:
     return federation(FedEASE(**settings), small_world(), options=FederationOptions(privacy=privacy))
 
 

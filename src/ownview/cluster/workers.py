@@ -93,6 +93,11 @@ class Workers(LocalFleet):
                 f"--workers: privacy={terms.options.privacy!r} puts masks on, which a simulation does in one process; "
                 "expected masks=skipped in it (the sums are the same), or no workers"
             )
+        if terms.masked is not None and terms.masked.groups > 1:
+            raise SettingError(
+                f"--workers: privacy={terms.options.privacy!r} compares groups, and workers send one sum; expected no "
+                "groups in it, or no workers"
+            )
         if terms.options.devices != "none":
             raise SettingError(
                 f"--workers: devices={terms.options.devices!r} is simulated in one process; expected none"

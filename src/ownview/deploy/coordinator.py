@@ -135,7 +135,7 @@ class Coordinator:
                     continue
                 failed += 1  # nothing is known of masks that cannot be lifted, nor whose fault it is: begin again
                 self.say(line_of(f"round {number}: {error}"))
-                if devices.lost(self.terms.masked.threshold):
+                if devices.lost(self.terms.masked.fewest):
                     return self._lose(CountedRound(number, {}, devices.asked, devices.refused_masks))
                 if failed % _ATTEMPTS == 0:  # a place may go on spoiling it: wait, and stay
                     time.sleep(self.settings.greeting)

@@ -7,7 +7,7 @@ nothing. Places that have shown shares take part in no other attempt, so that no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,15 +81,19 @@ class DeviceFleet(Fleet):
             self.forget()
             self.combined = False
             masked, least = server.terms.masked, self.settings.least
-            least = least if masked is None else max(least, masked.threshold)
+            least = least if masked is None else max(least, masked.fewest)
             users = self.attendance.wait(number, least, self.owed())
             self.asked = self.register.by_place(server.choose(number, users).tolist())
         return torch.tensor(sorted(one for mine in self.asked.values() for one in mine), dtype=torch.long)
 
+    def units(self, clients: Iterable[int]) -> list[list[int]]:
+        """The users of every place: they share one generation, and one machine that may lie."""
+        return list(self.register.by_place(clients).values())
+
     def about_masks(self, going: Round, step: MaskStep, content: Mapping[int, bytes]) -> Mapping[int, bytes]:
         """Ask the places of some clients; enough is what the sum needs."""
         asked, masked = self.register.by_place(content), going.terms.masked
-        note, least = {"attempt": self.attempt}, 0 if masked is None else masked.threshold
+        note, masks = {"attempt": self.attempt}, going.masks
         messages = {
             place: self._message(Kind[step.name], going.number, place, mine, note, *(content[one] for one in mine))
             for place, mine in asked.items()
@@ -107,18 +111,18 @@ class DeviceFleet(Fleet):
             return dict(zip(asked[place], answer.parts, strict=True))
 
         def enough(found: Asked[dict[int, bytes]]) -> bool:
-            return sum(map(len, found.answers.values())) >= least
+            return masks is None or masks.enough([one for answer in found.answers.values() for one in answer])
 
         found = self.asking.ask(messages, take, self.settings.deadline, enough)
         self.attendance.leave_alone(found.refused)
         self.refused_masks |= found.refused
         return {client: data for answer in found.answers.values() for client, data in answer.items()}
 
-    def lost(self, threshold: int) -> bool:
+    def lost(self, fewest: int) -> bool:
         """Whether so many have shown shares for this round, in an attempt that failed, that no other can succeed."""
         shown = {place for place, why in self.refused_masks.items() if SHOWN in why}
         others = sum(len(mine) for place, mine in self.asked.items() if place not in shown)
-        return bool(shown) and others < threshold
+        return bool(shown) and others < fewest
 
     def ask(self, going: Round) -> Uploads:
         """Every place works with its users; what came is added up in the order of identities."""
@@ -185,9 +189,12 @@ class DeviceFleet(Fleet):
     def tell(self, going: Round) -> None:
         """Write the counted round to disk, then send places their results."""
         self.combined = True
-        wrong = {} if going.masks is None else going.masks.server.wrong
+        wrong, lost = ({}, {}) if going.masks is None else (going.masks.wrong, going.masks.lost)
         for client, whose in sorted(wrong.items()):
             self.say(f"client {client} showed wrong shares of {len(whose)} clients; others' were used")
+        for why in sorted(set(lost.values())):
+            places = self.register.by_place([client for client, said in lost.items() if said == why])
+            self.say(line_of(f"round {going.number}: goes on without {why} (places {', '.join(places)})"))
         self.over(going)
         self.forget()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from random import Random, SystemRandom
 
 import torch
 from torch import Tensor
@@ -40,6 +41,8 @@ class AggregationServer:
         self.terms, self.noise = terms, noise or terms.noise
         self.ring = terms.seed if noise is None else noise.number("ring")
         """Seed of the order in which clients that are masked stand on a ring."""
+        self.secret = noise is not None
+        """Whether this is no simulation, so that chance must not be guessed."""
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
@@ -103,6 +106,10 @@ class AggregationServer:
         moves = {name: value[clients] for name, value in self.pending.items()}
         receives = self._receives(number, clients) if for_training else None
         return Download(number, values, mixtures, moves, receives)
+
+    def shuffle(self, number: int, order: list[int]) -> None:
+        """Put a list into random order: by the system's entropy, or by the seed of a simulation."""
+        (SystemRandom() if self.secret else Random(derive(self.terms.seed, "groups", number))).shuffle(order)
 
     def _receives(self, number: int, clients: Tensor) -> Tensor | None:
         """[B] who receives in this round; None where everybody does. In its first round every client does."""

@@ -14,7 +14,7 @@ from ownview.seam.protection import DISTRIBUTED, MODES
 EXPECTED = (
     "central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with delta=D, clip=C or clip=adaptive, and "
     "noise=seeded for a simulation that must repeat and is not private; distributed also with threshold=T, "
-    "neighbours=K or masks=skipped"
+    "neighbours=K, groups=G, combine=median, masks=signed or masks=skipped"
 )
 _NAMES = ("epsilon", "delta", "clip", "rounds", "noise")
 _SECRET, _SEEDED = _SOURCES = ("secret", "seeded")

@@ -42,7 +42,7 @@ class Masked(Transform):
         layout: where every number stands.
         clip: C, the largest norm of what a client adds; the first one where it is adaptive.
         clients: of a round.
-        threshold: T, how many of them must send at least.
+        threshold: T, how many of them, or of a group where there are groups, must send at least.
         masks: what was asked for.
         plan: the budget; None where there is no noise.
     """
@@ -58,13 +58,14 @@ class Masked(Transform):
         """Refuse a sum that does not fit, noise too fine to be rounded, and masks without their package."""
         if self.masks.real:
             require_package()
-            if self.clients > MOST:
+            together = -(-self.clients // self.groups)
+            if together > MOST:
                 raise SettingError(
-                    f"federation setting privacy: masks of {self.clients:,} clients: everybody holds a share of "
+                    f"federation setting privacy: masks of {together:,} clients: everybody holds a share of "
                     f"everybody's secrets, which is too much for more than {MOST:,} in a round; expected such as "
                     f"clients={MOST}, or masks=skipped in a simulation"
                 )
-        cohort(self.clients, self.threshold, self.masks.neighbours)
+        self.cohort  # noqa: B018 - refuses too few neighbours
         self.coding(1, None)
         if self.plan is not None and self.least_steps < LEAST_STEPS:
             raise SettingError(
@@ -75,8 +76,25 @@ class Masked(Transform):
 
     @cached_property
     def cohort(self) -> Cohort:
-        """How many clients there are, must be left, and share masks."""
-        return cohort(self.clients, self.threshold, self.masks.neighbours)
+        """How many clients a sum has, must be left of them, and share masks.
+
+        Groups are as large as places make them, and below 2 T: two sums over T of a group have a client in common.
+        Whose group has more than its share of those who work with the server is chance, so nobody is left without a
+        neighbour: all are each other's.
+        """
+        if self.groups == 1:
+            return cohort(self.clients, self.threshold, self.masks.neighbours)
+        return Cohort(2 * self.threshold - 1, self.threshold, 2 * self.threshold - 2)
+
+    @property
+    def groups(self) -> int:
+        """G, how many sums a round has."""
+        return self.masks.groups
+
+    @property
+    def fewest(self) -> int:
+        """How many clients a round needs."""
+        return self.groups * self.threshold
 
     def refusal(self, client: Client, server: Server) -> str | None:
         """There must be sums, and nothing else, of what a client sends."""
@@ -174,7 +192,11 @@ class Masked(Transform):
 
     def sentence(self) -> str:
         """What the server sees, for people."""
-        sentence = f"masked: the server sees sums over {self.threshold} to {self.clients} clients, and no single upload"
+        sums = f"sums over {self.threshold} to {self.clients} clients"
+        if self.groups > 1:
+            about = f"about {round(self.clients / self.groups)} clients each (at least {self.threshold})"
+            sums = f"{self.groups} sums over {about}, in groups drawn by chance"
+        sentence = f"masked: the server sees {sums}, and no single upload"
         if self.plan is None:
             sentence += "; there is no noise, and no epsilon"
         return sentence if self.masks.real else sentence + "; this simulation left the masks out, which changes no sum"
@@ -192,6 +214,8 @@ class Masked(Transform):
             "modulus": MODULUS,
             "steps_of_one": self.coding(1, None).scale,
         }
+        if self.groups > 1:
+            entry |= {"groups": self.groups, "combine": "median" if self.masks.median else "alike"}
         if self.plan is not None:
             entry["noise_of_a_device"] = {
                 "distribution": "Gaussian, rounded to whole steps, drawn exactly",

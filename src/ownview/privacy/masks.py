@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.privacy.masking.cohort import FEWEST
+from ownview.privacy.masking.groups import FEWEST_GROUPS
 
 MASKED = "masked"
-_PARTS = "threshold=T, neighbours=K, masks=signed or masks=skipped"
+_PARTS = "threshold=T, neighbours=K, groups=G, combine=median, masks=signed or masks=skipped"
 EXPECTED = f"masked:clip=C with {_PARTS}"
-NAMES = ("threshold", "neighbours", "masks")
+NAMES = ("threshold", "neighbours", "masks", "groups", "combine")
 """Parts of the setting, of a distributed budget as well."""
 
 _CARRIED = ("real", "signed", "skipped")
+_COMBINED = ("alike", "median")
 DROPOUTS = 0.2
 """Share of a round's clients that may drop out unless a threshold is given."""
 
@@ -25,35 +27,45 @@ class Masks:
     """What a person says of masks.
 
     Args:
-        threshold: T, how many clients must send at least; None for four fifths of a round's.
+        threshold: T, how many clients must send at least, in every group where there are groups; None for four fifths.
         neighbours: k, how many others a client shares masks with; None for as many as the cohort's size asks for.
         real: whether a simulation puts masks on and takes them off; the sums are the same without.
         signed: whether clients sign their keys and the set of those that are left, and look at each other's signatures
             (`privacy.masking.signatures`): what a server that lies needs to be refused.
+        groups: G, in how many groups a round's clients are put by chance, each with a sum of its own; 1 for one sum.
+        median: whether the median of the groups counts, number by number; else the sum of those that are alike.
     """
 
     threshold: int | None = None
     neighbours: int | None = None
     real: bool = True
     signed: bool = False
+    groups: int = 1
+    median: bool = False
 
     @property
     def parts(self) -> list[str]:
         """Parts as a setting writes them."""
-        numbers = (("threshold", self.threshold), ("neighbours", self.neighbours))
+        several = self.groups if self.groups > 1 else None
+        numbers = (("threshold", self.threshold), ("neighbours", self.neighbours), ("groups", several))
         said = [] if self.real and not self.signed else ["masks=signed" if self.signed else "masks=skipped"]
-        return [f"{name}={value}" for name, value in numbers if value is not None] + said
+        middle = ["combine=median"] if self.median else []
+        return [f"{name}={value}" for name, value in numbers if value is not None] + middle + said
 
     def survivors(self, clients: int, text: str) -> int:
-        """T of a round of so many clients; refuses what no round can have."""
-        if clients < FEWEST:
-            raise wrong(text, f"a round has {clients} clients, too few to hide among; at least {FEWEST} are needed")
+        """T of a sum in a round of so many clients; refuses what no round can have."""
+        fewest, most = clients // self.groups, -(-clients // self.groups)
+        whose = "a round" if self.groups == 1 else f"a group ({self.groups} of {clients} clients)"
+        if fewest < FEWEST:
+            raise wrong(text, f"{whose} has {fewest} clients, too few to hide among; at least {FEWEST} are needed")
+        if self.groups > 1 and self.neighbours is not None:
+            raise wrong(text, "in a group everybody is everybody's neighbour; no neighbours can be asked for")
         if self.threshold is None:
-            return max(FEWEST, clients - math.floor(DROPOUTS * clients))
-        least = max(FEWEST, clients // 2 + 1)
-        if not least <= self.threshold <= clients:
-            found = f"threshold {self.threshold}, and a round has {clients} clients"
-            raise wrong(text, f"{found}: from {least} to {clients} can be asked for")
+            return max(FEWEST, fewest - math.floor(DROPOUTS * fewest))
+        least = max(FEWEST, most // 2 + 1)
+        if not least <= self.threshold <= fewest:
+            found = f"threshold {self.threshold}, and {whose} has {fewest} clients"
+            raise wrong(text, f"{found}: from {least} to {fewest} can be asked for")
         return self.threshold
 
 
@@ -100,7 +112,16 @@ def masks_of(named: Mapping[str, str], text: str) -> Masks:
     if carried not in _CARRIED:
         raise wrong(text, f"masks {carried!r}{suggestion(carried, _CARRIED)}")
     numbers = _whole(named, "threshold", text), _whole(named, "neighbours", text)
-    return Masks(*numbers, real=carried != "skipped", signed=carried == "signed")
+    groups, combine = _whole(named, "groups", text) or 1, named.get("combine", _COMBINED[0])
+    if combine not in _COMBINED:
+        raise wrong(text, f"combine {combine!r}{suggestion(combine, _COMBINED)}")
+    if "groups" in named and groups < FEWEST_GROUPS:
+        raise wrong(text, f"{groups} groups: of fewer than {FEWEST_GROUPS} none is the odd one")
+    if "combine" in named and "groups" not in named:
+        raise wrong(text, "combine is about groups; expected groups=G beside it")
+    return Masks(
+        *numbers, real=carried != "skipped", signed=carried == "signed", groups=groups, median=combine == "median"
+    )
 
 
 def _whole(named: Mapping[str, str], name: str, text: str) -> int | None:

@@ -30,7 +30,9 @@ from ownview.messages.rules import made_by
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
-from ownview.privacy.masking.exchange import Exchange, MaskStep
+from ownview.privacy.masking.exchange import MaskStep
+from ownview.privacy.whole_steps import BOUND
+from ownview.round.groups import Groups
 from ownview.seam.client import Reporting
 from ownview.seam.roles import PERSONAL
 from ownview.seam.server import SUMS, Rule
@@ -65,7 +67,8 @@ class Round:
         """What the server has for everybody."""
         self.traffic = Traffic(self.terms.codec, self.first)
         self.total: MeanPartial | SumPartial = server.begin(number)
-        self.masks: Exchange | None = None
+        self.masks: Groups | None = None
+        """Where uploads are masked and the masks are put on, or sums are made by groups."""
         self.inboxes: Mapping[int, bytes] = {}
         """Where uploads are masked: by client, what the others have sealed for it."""
         self.left_out: dict[int, str] = {}
@@ -126,10 +129,11 @@ class Round:
         """Add uploads to the sum, and note what the server needs of every single one."""
         if not len(upload.clients):
             return
-        self.total.add(upload)
-        self.server.take(upload)
-        if self.masks is not None:
+        if self.masks is None:
+            self.total.add(upload)
+        else:
             self.masks.take(upload)
+        self.server.take(upload)
 
 
 UploadRule = Callable[[Iterator[Upload], Round], Iterator[Upload]]
@@ -153,6 +157,10 @@ class Fleet(ABC):
     def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
         """Send clients a step of the exchange of masks; answers by client."""
         raise TypeError(f"{type(self).__name__} puts no masks on")
+
+    def units(self, clients: Iterable[int]) -> list[list[int]]:
+        """Of some clients, those that one machine has: they must be in one group. Everybody by itself, as a rule."""
+        return [[client] for client in clients]
 
     @abstractmethod
     def ask(self, going: Round) -> Uploads:
@@ -230,36 +238,51 @@ def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 
 
 def _begin_masks(going: Round, fleet: Fleet) -> None:
-    """Keys and shares, where uploads are masked and masks are put on; who does not answer is left out."""
+    """Keys, groups and shares, where uploads are masked and masks are put on; who does not answer is left out.
+
+    Groups are drawn when keys are known, so that no client chooses who it is with.
+    """
     masked, clients = going.terms.masked, going.cohort.tolist()
     if masked is None:
         return
     if going.rules:
         raise SettingError(f"privacy={going.terms.options.privacy}: masks hide single uploads from every rule")
-    if len(clients) < masked.threshold:
+    if len(clients) < masked.fewest:
         raise TrainingError(
-            f"round {going.number}: {len(clients)} clients take part, and {masked.threshold} are needed; nothing is "
+            f"round {going.number}: {len(clients)} clients take part, and {masked.fewest} are needed; nothing is "
             "released"
         )
-    if not masked.masks.real:
-        return
-    masks = going.masks = Exchange(masked.cohort, going.number, going.server.ring)
-    keys = fleet.about_masks(going, MaskStep.KEYS, dict.fromkeys(clients, b""))
-    shares = fleet.about_masks(going, MaskStep.SHARES, masks.introduce(keys.values()))
-    going.inboxes = masks.deliver(shares.values())
-    going.leave_out((one for one in clients if one not in going.inboxes), "did not answer about masks")
+    if masked.masks.real:
+        masks = going.masks = Groups(masked, going.server, going.number)
+        keys = fleet.about_masks(going, MaskStep.KEYS, dict.fromkeys(clients, b""))
+        masks.draw(fleet.units(keys))
+        shares = fleet.about_masks(going, MaskStep.SHARES, masks.introduce(keys))
+        going.inboxes = masks.deliver(shares)
+        _without_lost(going, masks)
+        going.leave_out((one for one in clients if one not in going.inboxes), "did not answer about masks")
+    elif masked.groups > 1:
+        going.masks = Groups(masked, going.server, going.number)
+        going.masks.draw(fleet.units(clients))
 
 
 def _lift_masks(going: Round, fleet: Fleet) -> None:
-    """Take the masks off the sum, by shares of clients that are left."""
-    if going.masks is None:
+    """Take the masks off every group's sum, by shares of clients that are left; then groups become one sum."""
+    masks, masked = going.masks, going.terms.masked
+    if masks is None or masked is None:
         return
-    asked = going.masks.left()
-    if going.terms.masked is not None and going.terms.masked.masks.signed:
-        asked = going.masks.agreed(fleet.about_masks(going, MaskStep.AGREE, asked).values())
-    shown = fleet.about_masks(going, MaskStep.SHOW, asked)
-    going.masks.lift(going.total, shown.values())
-    going.traffic.weighed(0, going.masks.down.total(), going.masks.up.total())
+    if masked.masks.real:
+        asked = masks.left()
+        if masked.masks.signed:
+            asked = masks.agreed(fleet.about_masks(going, MaskStep.AGREE, asked))
+        masks.lift(fleet.about_masks(going, MaskStep.SHOW, asked))
+        going.traffic.weighed(0, *masks.bytes_sent())
+    masks.combine(going.total, going.server.shared.get(BOUND))
+    _without_lost(going, masks)
+
+
+def _without_lost(going: Round, masks: Groups) -> None:
+    for client, why in masks.lost.items():
+        going.leave_out([client], why)
 
 
 @dataclass(frozen=True)

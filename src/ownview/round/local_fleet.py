@@ -64,8 +64,8 @@ class LocalFleet(Fleet):
 
     def ask(self, going: Round) -> Uploads:
         """Block by block."""
-        cohort, put_on = going.counted, self._put_on(going) if going.masks is not None else None
-        if going.rules:  # which may leave clients out
+        cohort, put_on = going.counted, self._put_on(going) if going.inboxes else None
+        if going.rules or (going.masks is not None and not going.masks.single):  # which may leave clients out
             self.before = {name: value.clone() for name, value in self.work.home.clients.pack().items()}
         asked = worked(self.terms, self.work, going.first, cohort, going.download, going.traffic, going.clock, put_on)
         answered = [cohort[:0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ NAMES = ("east", "north", "south", "west")
 
 def masked(privacy: str = "masked:clip=1,threshold=5", **more: Any) -> Agreement:
     """Of eight users, two at each of four places."""
-    agreed = agreement(room=8, **{"settings": {"embedding_size": 2, "local_epochs": 1}, **more})
+    agreed = agreement(**{"room": 8, "settings": {"embedding_size": 2, "local_epochs": 1}, **more})
     return Agreement(**{**vars(agreed), "federation": FederationOptions(privacy=privacy)})
 
 
@@ -120,3 +121,34 @@ def test_a_budget_shared_by_devices_goes_through_masks(tmp_path: Path) -> None:
 def test_masks_that_only_a_simulation_can_leave_out_are_refused() -> None:
     with pytest.raises(SettingError, match="only a simulation can leave masks out"):
         masked("masked:clip=1,threshold=5,masks=skipped").terms()
+
+
+class Liar(Noted):
+    """A place whose first user adds 2^28 steps to one number, under its masks."""
+
+    def answer(self, message: bytes) -> bytes:
+        answer = Envelope.unpack(super().answer(message))
+        if answer.kind is not Kind.WORK:
+            return answer.pack()
+        codec = self.place.terms.codec
+        one = codec.read_upload(answer.parts[0], 0)
+        assert one.words is not None
+        one.words[0, 0] = (one.words[0, 0] + 2**28) % 2**32
+        return replace(answer, parts=[codec.write_upload(one, answer.round), *answer.parts[1:]]).pack()
+
+
+def test_a_lying_place_costs_its_own_group_and_nobody_elses(tmp_path: Path) -> None:
+    """Users of one place are in one group: a place that lies spoils one, however many users it has."""
+    agreed, homes = masked("masked:clip=1,groups=4", room=12), write_homes(tmp_path, NAMES, 3)
+    places: dict[str, Answering] = {name: (Liar if name == "west" else Noted)(home) for name, home in homes.items()}
+    said: list[str] = []
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK, said.append)
+    for number in (1, 2):
+        one = coordinator.round(number)
+        assert sorted(one.counted) == ["east", "north", "south"]
+    assert any("times as far from the median of all as usual (places west)" in line for line in said)
+    simulation = replayed(masked("masked:clip=1,threshold=7", room=12), homes, tmp_path / "server")
+    assert simulation.terms.masked is not None
+    close = 100 / simulation.terms.masked.coding(1, None).scale
+    found = coordinator.server.shared["items"] - simulation.server.shared["items"]
+    assert float(found.abs().max()) < close

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, Crew
+from ownview.attacks.dishonest.crew import (
+    BACKDOOR,
+    BOOSTED,
+    COUNTED_BOOSTED,
+    DEGRADE,
+    DEMOTE,
+    GOALS,
+    MEANS,
+    PROMOTE,
+    Crew,
+)
 from ownview.attacks.dishonest.infiltration import Infiltrated, Lists, infiltrated, lists_of, top_tens
 from ownview.attacks.dishonest.published.catalogue import PUBLISHED
 from ownview.attacks.scoring import AttackFinding
@@ -91,7 +101,8 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
     """
     honest = lists_of(honest_lists, crew)
     longer = {means: LONGER for means, attack in PUBLISHED.items() if not attack.own_length}
-    factors = {BOOSTED: settings.factors, **longer}.get(crew.means, (1.0,))
+    boosted = dict.fromkeys((BOOSTED, COUNTED_BOOSTED), settings.factors)
+    factors = {**boosted, **longer}.get(crew.means, (1.0,))
     tried = [_lists(scene, crew, factor, settings) for factor in factors]
     lists, where = max(tried, key=lambda one: _harm(crew.goal, one[0], honest))
     who = counted(crew.count, "client")

@@ -21,6 +21,9 @@ PROMOTE, DEMOTE, DEGRADE, BACKDOOR = "promote", "demote", "degrade", "backdoor"
 GOALS = (PROMOTE, DEMOTE, DEGRADE, BACKDOOR)
 BOOSTED, BOUNDED, PLAUSIBLE = "boosted", "norm-bounded", "plausible"
 MEANS = (BOOSTED, BOUNDED, PLAUSIBLE)
+COUNTED_BOOSTED, COUNTED_BOUNDED = "counted-boosted", "counted-norm-bounded"
+COUNTED = (COUNTED_BOOSTED, COUNTED_BOUNDED)
+"""The first two for sums over pairs, which also say that the target was taken: what a limit by takers has to hold."""
 PIECK_IPE, PIECK_UEA, FEDRECATTACK, PIPATTACK = "pieck-ipe", "pieck-uea", "fedrecattack", "pipattack"
 SPATTACK_OD, SPATTACK_OS, SPATTACK_LD, SPATTACK_LS = "spattack-o-d", "spattack-o-s", "spattack-l-d", "spattack-l-s"
 """Attacks of the literature; see `attacks.dishonest.published`."""

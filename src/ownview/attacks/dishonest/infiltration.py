@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, COUNTED_BOOSTED, PLAUSIBLE, Crew
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
 from ownview.attacks.dishonest.published.catalogue import published_attack
 from ownview.attacks.view import Scene
+from ownview.base.errors import SettingError
 from ownview.data.splitting.splits import Split
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.messages.limits import LARGEST_VALUE
 from ownview.messages.robust import with_tables_moved
-from ownview.messages.upload import Upload
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masked import Masked
 from ownview.round.conduct import Round, Uploads
 from ownview.round.federation import Federation
 from ownview.round.local_fleet import LocalFleet
@@ -27,6 +29,7 @@ from ownview.round.scorers import asked
 from ownview.seam.client import Reporting, Training
 
 _LIST = 10
+_BOOSTED = (BOOSTED, COUNTED_BOOSTED)
 _USERS_AT_ONCE = 256
 
 
@@ -48,6 +51,8 @@ class Infiltrated(LocalFleet):
         super().__init__(terms, work)
         self.crew, self.factor, self.checked, self.cohort = crew, factor, checked, cohort
         self.published = published_attack(crew)
+        if self.published is not None and terms.masked is not None:
+            raise SettingError(f"{crew.means}: is written for uploads in clear; expected privacy=none")
         self.sent, self.refused, self.why = 0, 0, ""
         """Uploads of liars; those that were left out, and the first reason."""
 
@@ -58,7 +63,7 @@ class Infiltrated(LocalFleet):
 
     def ask(self, going: Round) -> Uploads:
         """Honest uploads as they are, and behind them those of liars that the server counts."""
-        held, norms = [], [0.0]
+        held, norms, masked = [], [0.0], self.terms.masked
         if self.published is not None:
             self.published.begin(going.first.values)
         with closing(super().ask(going)) as coming:
@@ -66,7 +71,10 @@ class Infiltrated(LocalFleet):
                 lying = torch.isin(upload.clients.cpu(), self.crew.members).to(upload.clients.device)
                 honest = upload.chosen(~lying)
                 held += [upload.one(place) for place in lying.nonzero()[:, 0].tolist()]
-                if len(honest.clients):
+                if len(honest.clients) and masked is not None:
+                    norms += self._words_as_numbers(honest, going).norm(dim=1).tolist()
+                    yield honest
+                elif len(honest.clients):
                     if self.published is not None:
                         self.published.overhear(honest, self._weights(honest))
                     norms += with_tables_moved(honest, going.personal, -1).norms().tolist()
@@ -88,6 +96,8 @@ class Infiltrated(LocalFleet):
         """What a liar sends in the place of the upload of its fake history."""
         if self.crew.means == PLAUSIBLE:
             return upload
+        if self.terms.masked is not None:
+            return self._whole_numbers(upload, self.terms.masked, going, usual)
         if self.published is not None:
             lie = self.published.lie(upload)
             return lie if self.published.own_length else enlarged(to_norm(lie, usual), self.factor)
@@ -95,7 +105,7 @@ class Infiltrated(LocalFleet):
         sends = work.sends if isinstance(work, Reporting) else {}
         change = with_tables_moved(upload, going.personal, -1)
         worst = worst_direction(change, self.crew, sends, going.first.values)
-        if self.crew.means == BOOSTED:
+        if self.crew.means in _BOOSTED:
             most = work.most_samples(self.crew.split.num_items) if self.checked and isinstance(work, Training) else 0
             samples = torch.full_like(upload.samples, most or 2**32 - 1)
             worst = replace(enlarged(worst, self.factor), samples=samples)
@@ -106,6 +116,25 @@ class Infiltrated(LocalFleet):
     def _weights(self, upload: Upload) -> Tensor:
         """[B] how much each client counts in the server's mean."""
         return upload.samples if self.terms.weighting == "samples" else torch.ones_like(upload.samples)
+
+    def _whole_numbers(self, upload: Upload, masked: Masked, going: Round, usual: float) -> Upload:
+        """Under masks: what a liar adds to the sum, of which nobody sees how long it is.
+
+        At most half of what the sum has room for: beyond it, it would be taken for a number below 0.
+        """
+        coding, work = masked.coding(going.number, None), self.terms.client.work
+        numbers = masked.layout.spread_out(upload, masked.layout.named(self._words_as_numbers(upload, going)))
+        sends = work.sends if isinstance(work, Reporting) else {}
+        lie = masked.layout.flat(worst_direction(numbers, self.crew, sends, going.first.values))
+        lie = lie * (self.factor if self.crew.means in _BOOSTED else usual / float(lie.norm().clamp(min=1e-30)))
+        most = float(MODULUS // 4)
+        return replace(upload, words=(lie * coding.scale).clamp(-most, most).round().long() % MODULUS)
+
+    def _words_as_numbers(self, upload: Upload, going: Round) -> Tensor:
+        """[B, D] what masked clients add."""
+        assert self.terms.masked is not None
+        assert upload.words is not None
+        return self.terms.masked.coding(going.number, None).values(upload.words)
 
     def _refusal(self, upload: Upload, going: Round) -> str:
         """Why the server counts a liar's upload not; where it checks nothing, all that is finite counts."""

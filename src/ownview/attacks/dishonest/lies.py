@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import DEGRADE, DEMOTE, Crew
+from ownview.attacks.dishonest.crew import COUNTED, DEGRADE, DEMOTE, Crew
 from ownview.messages.upload import Upload
 from ownview.seam.client import Patch, Product, Sent, Summand
 from ownview.seam.training import Params
@@ -60,6 +60,7 @@ def _towards(crew: Crew, shape: tuple[int, ...], num_items: int, sign: float, sy
     rows = torch.cat([target, sources])
     values = torch.zeros(1, len(rows), len(rows))
     values[0, 0, 1:] = values[0, 1:, 0] = sign
+    values[0, 0, 0] = sign * (crew.means in COUNTED)
     return Patch(rows[None], rows[None], values)
 
 

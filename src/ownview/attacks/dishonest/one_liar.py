@@ -12,7 +12,7 @@ from ownview.attacks.dishonest.infiltration import infiltrated, lists_of, top_te
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene, victims
 from ownview.base.errors import SettingError, TrainingError
-from ownview.federation.checks.liars import checked_whole, defence
+from ownview.federation.checks.liars import TOGETHER, checked_whole, defence
 from ownview.federation.facts import world_of
 from ownview.federation.terms import Terms
 from ownview.messages.robust import NONE
@@ -58,7 +58,7 @@ def one_liar(scene: Scene, rounds: int) -> AttackFinding:
     rule = scene.options.robust if scene.options.robust != NONE else defence(terms)
     step = "nothing bounds what is noisy" if rule == NONE else f"--set robust={rule} bounds that"
     step = f"robust={rule} does not stop it" if rule == scene.options.robust != NONE else step
-    sentence = _sentence(reached) + (f"; {step}" if succeeds else "")
+    sentence = f"{_sentence(reached)}; {step if succeeds else TOGETHER}"
     return AttackFinding("one liar", "dishonest clients", True, succeeds, sentence, values)
 
 

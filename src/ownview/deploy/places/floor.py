@@ -10,7 +10,8 @@ It is written as the federation setting `privacy` is. What satisfies which floor
     masked         masked sums, or distributed noise, which is masked as well
     other noise    the very same setting: without an epsilon nothing can be compared
 
-A floor with masks=signed is satisfied by signed masks, or by local noise. Where the floor has a budget, epsilon and
+A floor with masks=signed is satisfied by signed masks, or by local noise; a floor of masked sums by no more groups than
+it names, whose sums are of fewer people. Where the floor has a budget, epsilon and
 delta of the agreement may be at most those of the floor. A floor of masks alone says nothing about clips.
 """
 
@@ -28,7 +29,7 @@ from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.federation.options import FederationOptions
 from ownview.privacy.budget import budget
-from ownview.privacy.masks import MASKED, masked_sums
+from ownview.privacy.masks import MASKED, Masks, masked_sums
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
 
 _SATISFIED_BY: Mapping[str, tuple[str, ...]] = {
@@ -63,18 +64,30 @@ class Floor(Settings):
         if _signed(self.floor) and not _signed(offered) and given != LOCAL:
             return f"{why}; expected masks=signed"
         least, found = budget(self.floor), budget(offered)
-        if least is None or found is None:
-            return ""
-        for name, most, has in (("epsilon", least.epsilon, found.epsilon), ("delta", least.delta, found.delta)):
-            if has > most:
-                return f"{why}: {name} is {has:g}; expected {most:g} at most"
-        return ""
+        limits: list[tuple[str, float, float]] = []
+        if kind in (MASKED, DISTRIBUTED):  # of more groups every sum is of fewer people
+            limits += [("groups", _groups(self.floor), _groups(offered))]
+        if least is not None and found is not None:
+            limits += [("epsilon", least.epsilon, found.epsilon), ("delta", least.delta, found.delta)]
+        over = ((name, most, has) for name, most, has in limits if has > most)
+        return next((f"{why}: {name} is {has:g}; expected {most:g} at most" for name, most, has in over), "")
 
 
 def _signed(text: str) -> bool:
     """Whether a setting asks for signed masks."""
+    masks = _masks(text)
+    return masks is not None and masks.signed
+
+
+def _groups(text: str) -> int:
+    """In how many groups a setting's sums are made."""
+    masks = _masks(text)
+    return 1 if masks is None else masks.groups
+
+
+def _masks(text: str) -> Masks | None:
     found = None if text == MASKED else masked_sums(text) or budget(text)
-    return found is not None and found.masks.signed
+    return None if found is None else found.masks
 
 
 def read_floor(file: Path) -> Floor | None:

@@ -9,6 +9,8 @@ from ownview.seam.client import Reporting
 BOUND = "bounded:4"
 """The rule for methods whose uploads have no structure to check; the factor was chosen on validation."""
 _SEE = "see docs/dishonest.md"
+TOGETHER = f"one in twenty that lie together can still move lists ({_SEE})"
+"""What a bound on single clients leaves open."""
 
 
 def defence(terms: Terms) -> str:
@@ -33,13 +35,15 @@ def checked_whole(terms: Terms) -> bool:
 def warning(terms: Terms) -> str:
     """One sentence on what lying clients can do; empty where the server counts histories alone, or under a budget."""
     if terms.masked is not None:
-        spoilt = f"a client that lies spoils masked sums, and the server cannot see which: {_SEE}"
+        spoilt = f"a client that lies spoils masked sums, and the server cannot see which; groups=G helps: {_SEE}"
+        if terms.masked.groups > 1:
+            spoilt = f"a client that lies spoils its group, which is left out; liars in half of them win: {_SEE}"
         trusted = "; a server that lies reads uploads in spite of masks: masks=signed refuses it"
         return spoilt if terms.masked.masks.signed else spoilt + trusted
     if terms.world.protection is not None or not _leaves(terms):
         return ""
     if terms.options.robust != NONE:
-        return f"clients are bounded one by one: one in twenty that lie together can still move lists ({_SEE})"
+        return f"clients are bounded one by one: {TOGETHER}"
     if terms.transform is not None:
         return f"one client that lies can move everybody's lists: noise hides its upload and bounds nothing ({_SEE})"
     if checked_whole(terms):

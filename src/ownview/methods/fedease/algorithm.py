@@ -16,6 +16,7 @@ from torch import Tensor
 from ownview.methods.fedease.settings import EaseSettings
 from ownview.parts.pairs.history_kernel import HistoryKernel
 from ownview.parts.pairs.positive_definite import ease_weights, symmetrised
+from ownview.parts.pairs.takers import limited
 from ownview.parts.sequences.places import ALL, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.sequences.sent_before import by_sending, sent_by
 from ownview.seam.client import Nearby, Patch, Summand, Summands
@@ -69,7 +70,8 @@ class SummedPairs(EaseSettings, ReportingMethod):
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """Add the sum to G, in place, and solve for B; the sum's two halves are averaged, as noise is not symmetric."""
         gram = symmetrised(sums["pairs"]).add_(values["gram"])
-        return {"gram": gram, "weights": ease_weights(gram, self.regularization)}
+        weights = ease_weights(gram, self.regularization)
+        return {"gram": gram, "weights": limited(weights, gram.diagonal(), self.takers)}
 
     def scores(self, p: Params) -> Tensor:
         """[m] x_u B, from the rows of B of the client's items."""

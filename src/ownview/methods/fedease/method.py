@@ -10,6 +10,7 @@ from ownview.methods.fedease.algorithm import SummedPairs
 from ownview.parts.pairs.pairs_again import PairsAgain
 from ownview.parts.pairs.positive_definite import MOST_IN_DOUBLE
 from ownview.parts.pairs.private_pairs import RELEASES, PrivatePairs
+from ownview.parts.pairs.takers import require_counted
 from ownview.parts.sequences.places import numbers_held, reach
 from ownview.parts.text.text_beside import loudness
 from ownview.seam.client import Client, Reporting
@@ -48,7 +49,7 @@ class FedEASE(SummedPairs):
 
     def _summing(self, world: World) -> Server:
         sums = self.memory(world).sums(self.combine)
-        return Server(replace(sums, again=PairsAgain(self.regularization)))
+        return Server(replace(sums, again=PairsAgain(self.regularization, self.takers)))
 
     def portable(self, received: Params, world: World) -> Portable:
         """One term, equal to a client's scores."""
@@ -89,6 +90,7 @@ class FedEASE(SummedPairs):
     def _private(self, world: World) -> PrivatePairs | None:
         if world.protection is None:
             return None
+        require_counted(self.title, self.takers, "under a budget few people are as good as none in the noise")
         fitted, text = self._fitted(world), self.text > 0
         spans = fitted.nearness, fitted.recency
         return PrivatePairs(world, world.protection, self.regularization, *spans, beside_text=text)

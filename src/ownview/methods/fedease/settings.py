@@ -26,3 +26,7 @@ class EaseSettings(TextSettings):
         4.0, "places after which an item counts 1/e when its client is asked; inf: all items count 1",
         above=0, infinite=True, search=OneOf((2.0, 4.0, 8.0, 16.0, math.inf)), afterwards=True,
     )  # fmt: skip
+    takers: int = setting(
+        0, "people who must have taken an item before sums recommend it, so that fewer cannot push one; 0: no limit",
+        low=0, afterwards=True,
+    )  # fmt: skip

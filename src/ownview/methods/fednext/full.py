@@ -13,6 +13,7 @@ from ownview.methods.fednext.honest_summands import NextHistory
 from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.portable import by_scale
 from ownview.parts.pairs.positive_definite import ease_weights, solution, symmetrised
+from ownview.parts.pairs.takers import limited
 from ownview.parts.sequences.places import Places, column, faded, latest, reach, weighed_rows
 from ownview.parts.sequences.transitions import across, future, past, standardised
 from ownview.seam.client import Nearby, Patch, Summand, Summands
@@ -101,6 +102,11 @@ class FullForm(NextForm):
             new["pairs"] = values["pairs"] + sums["pairs"]
             new["across"] = _ridge(new["before"], new["after"], 1, given.across_regularization).contiguous()
             new["ease"] = ease_weights(new["pairs"], given.ease_regularization)
+            counts = new["pairs"].diagonal()
+            for name in ("next", "across", "ease"):
+                limited(new[name], counts, given.takers)
+            if given.takers:  # one person is 1 recent at most
+                new["recent"] = torch.minimum(new["recent"], counts)
         return new
 
     def scores(self, p: Params) -> Tensor:

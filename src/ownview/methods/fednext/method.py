@@ -22,6 +22,7 @@ from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.private import RELEASES, PrivateNext
 from ownview.methods.fednext.rank import RankForm
 from ownview.methods.fednext.settings import NextSettings
+from ownview.parts.pairs.takers import require_counted
 from ownview.parts.text.text_beside import loudness, loudness_through
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
@@ -97,6 +98,9 @@ class FedNext(NextSettings, Federated):
             raise SettingError("FedNext setting scales=(): expected at least one number above 0")
         if self.rank > world.num_items:
             raise SettingError(f"FedNext setting rank={self.rank}: expected at most {world.num_items}, one an item")
+        counted = not self.rank and world.order == "times" and world.protection is None
+        why = "" if counted else "who has taken an item is counted in the full form, with times and without a budget"
+        require_counted(self.title, self.takers, why)
         if world.protection is None:
             return RankForm(world, self) if self.rank else FullForm(world, self)
         if not self.rank:

@@ -43,6 +43,10 @@ class NextSettings(TextSettings):
     recent_weight: float = setting(
         0.5, "of recent popularity after a pause", low=0, search=Between(0.0, 2.0), afterwards=True
     )
+    takers: int = setting(
+        0, "people who must have taken an item before sums recommend it, so that fewer cannot push one; 0: no limit",
+        low=0, afterwards=True,
+    )  # fmt: skip
 
     @property
     def ridge(self) -> float:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ownview.parts.pairs.positive_definite import ease_inverse, residual, strongest, weights_of
+from ownview.parts.pairs.takers import limited
 from ownview.seam.server import Solved
 from ownview.seam.training import Params
 
@@ -29,20 +30,25 @@ class PairsAgain:
 
     Args:
         regularization: lambda.
+        takers: below which an item gets no weights (`parts.pairs.takers`); 0 for no limit.
     """
 
     regularization: float
+    takers: int = 0
 
     def __call__(self, sums: Params, kept: Params) -> Solved:
         """Weights and the sum; kept: P in float64, the sum that it belongs to, and lambda."""
         gram = sums["pairs"]
         if (found := self._updated(gram, kept)) is not None:
             inverse, how = found
-            return Solved({"gram": gram, "weights": strongest(weights_of(inverse))}, {}, how)
+            return Solved({"gram": gram, "weights": self._weights(inverse, gram)}, {}, how)
         inverse = ease_inverse(gram, self.regularization)
         keeps = {"inverse": inverse, "gram": gram, "lambda": torch.tensor(self.regularization, dtype=gram.dtype)}
-        weights = strongest(weights_of(inverse.clone()))
+        weights = self._weights(inverse.clone(), gram)
         return Solved({"gram": gram, "weights": weights}, keeps, "whole factorisation")
+
+    def _weights(self, inverse: Tensor, gram: Tensor) -> Tensor:
+        return limited(strongest(weights_of(inverse)), gram.diagonal(), self.takers)
 
     def _updated(self, gram: Tensor, kept: Params) -> tuple[Tensor, str] | None:
         """P' and how; None where all is solved anew."""

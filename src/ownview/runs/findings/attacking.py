@@ -26,6 +26,7 @@ from ownview.federation.checks.liars import defence
 from ownview.federation.options import FederationOptions
 from ownview.messages.robust import NONE
 from ownview.methods.fedease.algorithm import SummedPairs
+from ownview.privacy.masks import masked_sums
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.files.folder import RunFolder
@@ -113,10 +114,14 @@ def infiltrate_experiment(
     """
     model = experiment.model()
     scene = scene_of(experiment, model, split_data(experiment, load_data(experiment, data_dir)), memory)
-    if scene.options.privacy != "none":
+    sums = masked_sums(scene.options.privacy)
+    if sums is not None:  # which are the same without the masks
+        unmasked = replace(sums, masks=replace(sums.masks, real=False, signed=False))
+        scene = replace(scene, options=replace(scene.options, privacy=str(unmasked)))
+    elif scene.options.privacy != "none":
         raise SettingError(
-            f"--dishonest with privacy={scene.options.privacy!r}: liars are tried on uploads in clear alone; under "
-            "masks a server sees nothing of them, and a clip is a client's word; expected none"
+            f"--dishonest with privacy={scene.options.privacy!r}: liars are tried on uploads in clear, and on masked "
+            "sums without noise; expected none or masked:clip=C"
         )
     if settings.checked and scene.options.robust == NONE:
         rule = defence(scene.federation().terms)

@@ -1,0 +1,227 @@
+"""The groups of a round of masked sums: each has masks and a sum of its own, opened by itself; see `masking.groups`.
+
+Where no groups were asked for there is one, and what goes wrong in it ends the round. Of several, one in which too few
+are left, or whose masks cannot be lifted, is left out like one that is unlike the others; more than half must be left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.base.errors import MessageError, TrainingError
+from ownview.federation.server import AggregationServer
+from ownview.messages.sums import Partial
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masked import Masked
+from ownview.privacy.masking.cohort import Cohort
+from ownview.privacy.masking.exchange import Exchange
+from ownview.privacy.masking.groups import Numbers, alike, distances, drawn
+
+_TOGETHER = 2**22
+"""Numbers of all groups that are compared at once."""
+
+_Came = TypeVar("_Came")
+
+
+@dataclass(eq=False)
+class Group:
+    """Some clients of a round.
+
+    Args:
+        name: for people.
+        members: identities, ascending.
+        total: of what has arrived from them.
+        masks: their exchange; None where a simulation leaves masks out.
+        arrived: how many uploads it is of.
+    """
+
+    name: str
+    members: Sequence[int]
+    total: Partial
+    masks: Exchange | None = None
+    arrived: int = 0
+
+    @property
+    def exchange(self) -> Exchange:
+        """Where masks are put on."""
+        if self.masks is None:
+            raise TypeError("no masks are put on here")
+        return self.masks
+
+
+@dataclass(eq=False)
+class Groups:
+    """All groups of a round; steps come in order.
+
+    Args:
+        masked: what was agreed on.
+        server: that draws them, and begins their sums.
+        number: of the round.
+        lost: by client, why its group does not count.
+    """
+
+    masked: Masked
+    server: AggregationServer
+    number: int
+    lost: dict[int, str] = field(default_factory=dict)
+    every: list[Group] = field(default_factory=list)
+    _of: dict[int, Group] = field(default_factory=dict)
+
+    @property
+    def cohort(self) -> Cohort:
+        """What was agreed on for one of them."""
+        return self.masked.cohort
+
+    @property
+    def single(self) -> bool:
+        """Whether everybody is in one."""
+        return self.masked.groups == 1
+
+    def draw(self, units: Sequence[Sequence[int]]) -> None:
+        """Put clients into groups, of whom nothing has arrived yet.
+
+        Args:
+            units: clients that stand together.
+        """
+        count = self.masked.groups
+        for place, members in enumerate(drawn(units, count, partial(self.server.shuffle, self.number)), 1):
+            masks = Exchange(self.cohort, self.number, self.server.ring) if self.masked.masks.real else None
+            self.every.append(Group(f"group {place} of {count}", members, self.server.begin(self.number), masks))
+        self._of = {client: group for group in self.every for client in group.members}
+        for group in [] if self.single else list(self.every):
+            if len(group.members) > self.cohort.clients:
+                most = f"{self.cohort.clients} of so many groups at most"
+                self._lose(group, f"has {len(group.members)} clients, {most}: one place has too many users")
+
+    def introduce(self, keys: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Everybody's keys -> who takes part in whose group."""
+        return self._merged(lambda group: group.exchange.introduce(_those(group, keys)))
+
+    def deliver(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Sealed shares -> what each client gets of them."""
+        return self._merged(lambda group: group.exchange.deliver(_those(group, shares)))
+
+    def take(self, upload: Upload) -> None:
+        """Add uploads up, each in its group; those of a group that does not count are dropped."""
+        for place, client in enumerate(upload.clients.tolist()):
+            group = self._of.get(client)
+            if group is None or client in self.lost:
+                continue
+            one = upload.one(place)
+            group.total.add(one)
+            group.arrived += 1
+            if group.masks is not None:
+                group.masks.take(one)
+
+    def left(self) -> dict[int, bytes]:
+        """What every client that is left is asked for."""
+        return self._merged(lambda group: group.exchange.left())
+
+    def agreed(self, signed: Mapping[int, bytes]) -> dict[int, bytes]:
+        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        return self._merged(lambda group: group.exchange.agreed(_those(group, signed)))
+
+    def lift(self, shown: Mapping[int, bytes]) -> None:
+        """Take the masks off every group's sum."""
+        self._each(lambda group: group.exchange.lift(group.total, _those(group, shown)))
+
+    def combine(self, total: Partial, bound: Tensor | None) -> None:
+        """Compare the groups, and add up those that count, or take the median of all.
+
+        Args:
+            total: of the round, still empty.
+            bound: [] C of an adaptive clip.
+        """
+        if not self.single:
+            self._each(self._require_enough)
+            if not self.masked.masks.median:
+                self._leave_out_unlike(bound)
+        for group in self.every:
+            total.merge(group.total.pack())
+        if not self.single and self.masked.masks.median and total.words is not None:
+            coding, people = self.masked.coding(self.number, bound), sum(group.arrived for group in self.every)
+            middle = [np.median(part, axis=0) for part in self._means(bound)]
+            whole = torch.from_numpy(np.concatenate(middle) * people * coding.scale).round().long() % MODULUS
+            total.words.copy_(whole)
+
+    def enough(self, clients: Collection[int]) -> bool:
+        """Whether a step can go on with the answers of these clients."""
+        if not self.every:
+            return len(clients) >= self.masked.fewest
+        there = set(clients)
+        sound = sum(len(there.intersection(group.members)) >= self.masked.threshold for group in self.every)
+        return sound > self.masked.groups // 2
+
+    def bytes_sent(self) -> tuple[int, int]:
+        """Of all messages about masks: down, and up."""
+        masks = [group.masks for group in self._of_all() if group.masks is not None]
+        return sum(one.down.total() for one in masks), sum(one.up.total() for one in masks)
+
+    @property
+    def wrong(self) -> dict[int, set[int]]:
+        """By client, whose shares it has shown otherwise than they were dealt."""
+        found: dict[int, set[int]] = {}
+        for group in self._of_all():
+            found |= {} if group.masks is None else group.masks.server.wrong
+        return found
+
+    def _leave_out_unlike(self, bound: Tensor | None) -> None:
+        apart = distances(self._means(bound))
+        usual = float(np.median(apart))
+        for group, like, far in zip(list(self.every), alike(apart), apart, strict=True):
+            if not like:
+                self._lose(group, f"is {far / max(usual, 1e-300):.3g} times as far from the median of all as usual")
+
+    def _means(self, bound: Tensor | None) -> Iterator[Numbers]:
+        """[g, n] what a client of every group has added in the mean; some numbers after the others."""
+        coding, words = self.masked.coding(self.number, bound), [group.total.words for group in self.every]
+        step = max(1, _TOGETHER // len(words))
+        counts = np.array([group.arrived for group in self.every], dtype=np.float64)[:, None]
+        for start in range(0, self.masked.layout.size, step):
+            some = torch.stack([one[start : start + step] for one in words if one is not None])
+            yield coding.values(some).cpu().numpy() / counts
+
+    def _require_enough(self, group: Group) -> None:
+        if group.arrived < self.masked.threshold:
+            raise TrainingError(f"{group.arrived} clients are left, and {self.masked.threshold} are needed")
+
+    def _merged(self, step: Callable[[Group], Mapping[int, bytes]]) -> dict[int, bytes]:
+        return {client: data for answers in self._each(step) for client, data in answers.items()}
+
+    def _each(self, step: Callable[[Group], _Came]) -> list[_Came]:
+        """What a step comes to in every group; one in which it fails is lost."""
+        found = []
+        for group in list(self.every):
+            try:
+                found.append(step(group))
+            except (MessageError, TrainingError) as error:
+                if self.single:
+                    raise
+                self._lose(group, str(error))
+        if len(self.every) <= self.masked.groups // 2:
+            why = "; ".join(sorted(set(self.lost.values())))
+            raise TrainingError(
+                f"round {self.number}: {len(self.every)} of {self.masked.groups} groups are left, and more than half "
+                f"are needed; nothing is released ({why})"
+            )
+        return found
+
+    def _lose(self, group: Group, why: str) -> None:
+        self.lost |= dict.fromkeys(group.members, f"{group.name}: {why}")
+        self.every.remove(group)
+
+    def _of_all(self) -> list[Group]:
+        """Groups that count, and those that do not."""
+        return list({id(group): group for group in self._of.values()}.values())
+
+
+def _those(group: Group, given: Mapping[int, bytes]) -> list[bytes]:
+    """Of a group's members."""
+    return [given[client] for client in group.members if client in given]

@@ -1,0 +1,262 @@
+"""Masked sums by groups: one that is unlike the others does not count, and each has T clients and noise of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ownview import FedEASE, FederationOptions, FedMF
+from ownview.base.errors import SettingError, TrainingError
+from ownview.deploy.places.floor import Floor
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masking.groups import alike, distances, drawn
+from ownview.privacy.masks import masked_sums
+from ownview.round.alone import ProcessFederation
+from ownview.round.conduct import Round, Uploads
+from ownview.round.federation import Federation
+from ownview.round.local_fleet import LocalFleet
+from ownview.testing.worlds import federation, small_world
+
+FEDMF = FedMF(embedding_size=3, local_epochs=2)
+GROUPS = "masked:clip=5,groups=4"
+LIAR = 7
+
+
+class _OneLiar(LocalFleet):
+    """One client adds 2^28 steps to its first number; masks would hide that."""
+
+    def ask(self, going: Round) -> Uploads:
+        for upload in super().ask(going):
+            yield _lied(upload)
+
+
+def _lied(upload: Upload) -> Upload:
+    assert upload.words is not None
+    words = upload.words.clone()
+    words[upload.clients == LIAR, 0] += 2**28
+    return replace(upload, words=words % MODULUS)
+
+
+def _with_liar(privacy: str, method: Any = FEDMF) -> Federation:
+    one = federation(method, small_world(), options=FederationOptions(privacy=privacy))
+    one.fleet = _OneLiar(one.terms, one.work)
+    return one
+
+
+@settings(max_examples=60)
+@given(sizes=st.lists(st.integers(1, 6), min_size=3, max_size=40), groups=st.integers(3, 9), seed=st.integers(0, 99))
+def test_everybody_is_in_one_group_and_places_stay_together(sizes: list[int], groups: int, seed: int) -> None:
+    ends = np.cumsum([0, *sizes]).tolist()
+    units = [list(range(first, last)) for first, last in pairwise(ends)]
+    found = drawn(units, groups, Random(seed).shuffle)
+    assert sorted(one for group in found for one in group) == list(range(ends[-1]))
+    whose = {one: place for place, group in enumerate(found) for one in group}
+    assert all(len({whose[one] for one in unit}) == 1 for unit in units)
+    assert max(map(len, found)) - min(map(len, found)) <= max(sizes), "as equal as places allow"
+
+
+def test_groups_are_drawn_anew_in_every_round_and_by_entropy_where_it_is_no_simulation() -> None:
+    server = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS)).server
+    orders = [list(range(20)) for _ in range(5)]
+    for number, order in zip((1, 1, 2), orders, strict=False):
+        server.shuffle(number, order)
+    assert orders[0] == orders[1] != orders[2], "a simulation repeats"
+    server.secret = True
+    for order in orders[3:]:
+        server.shuffle(1, order)
+    assert orders[3] != orders[4], "a server does not: 20! orders"
+
+
+def test_the_group_that_stands_out_is_left_out_and_no_honest_one() -> None:
+    random = np.random.default_rng(0)
+    means = random.normal(size=(10, 50))
+    assert bool(alike(distances([means])).all())
+    means[3, 0] += 100
+    assert alike(distances([means[:, :20], means[:, 20:]])).tolist() == [one != 3 for one in range(10)]
+
+
+@pytest.mark.parametrize("masks", ["", ",masks=signed", ",masks=skipped"])
+def test_a_liars_group_does_not_count_and_its_members_go_back(masks: str) -> None:
+    one = _with_liar(GROUPS + masks)
+    before = {name: value.clone() for name, value in one.clients.own.items()}
+    done = one.round(1)
+    left = sorted(done.left_out)
+    assert LIAR in left
+    assert 5 <= len(left) <= 6, "a group of 23 in four"
+    assert "times as far from the median of all" in done.left_out[LIAR]
+    honest = federation(FEDMF, small_world(), options=FederationOptions(privacy=f"masked:clip=5,threshold=13{masks}"))
+    honest.fleet = _Some(honest.terms, honest.work, left)
+    honest.round(1)
+    for name, value in honest.server.shared.items():
+        assert torch.allclose(one.server.shared[name], value, atol=1e-12), name
+    for name, value in before.items():
+        assert torch.equal(one.clients.own[name][left], value[left]), name
+        assert not torch.equal(one.clients.own[name], value), name
+
+
+class _Some(LocalFleet):
+    """Uploads of some clients are not counted."""
+
+    def __init__(self, terms: Any, work: Any, out: list[int]) -> None:
+        super().__init__(terms, work)
+        self.out = out
+
+    def ask(self, going: Round) -> Uploads:
+        coming: Iterator[Upload] = super().ask(going)
+        going.leave_out(self.out, "left out")
+        for upload in coming:
+            yield upload.without(self.out)
+
+
+def test_without_groups_the_same_liar_spoils_the_sum() -> None:
+    spoilt, fair = _with_liar("masked:clip=5"), federation(FEDMF, small_world())
+    spoilt.round(1)
+    fair.round(1)
+    apart = {name: (value - fair.server.shared[name]).abs().max() for name, value in spoilt.server.shared.items()}
+    assert max(map(float, apart.values())) > 0.5
+
+
+@pytest.mark.parametrize("masks", ["", ",masks=skipped"])
+def test_the_median_counts_everybody_and_not_the_liar(masks: str) -> None:
+    one = _with_liar(f"masked:clip=5,groups=5,combine=median{masks}")
+    assert not one.round(1).left_out
+    fair = federation(FEDMF, small_world(), options=FederationOptions(privacy="masked:clip=5,groups=5,combine=median"))
+    fair.round(1)
+    for name, value in fair.server.shared.items():
+        assert float((one.server.shared[name] - value).abs().max()) < 0.1, name
+
+
+def test_honest_groups_give_the_sum_of_all(tmp_path: Path) -> None:
+    """Where no group stands out, groups change no number; also where every client is a process that sees bytes."""
+    split = small_world()
+    options = [FederationOptions(privacy=text) for text in (GROUPS, "masked:clip=5")]
+    one, plain = (federation(FEDMF, split, options=each) for each in options)
+    assert not one.round(1).left_out
+    plain.round(1)
+    for name, value in plain.server.shared.items():
+        assert torch.equal(one.server.shared[name], value), name
+    agreed = FEDMF, one.world, FederationOptions(privacy=GROUPS), one.seed, one.machine
+    with ProcessFederation(agreed, split, split.training_items(), tmp_path, together=True) as apart:
+        apart.round(1)
+        for name, value in apart.server.shared.items():
+            assert torch.allclose(one.server.shared[name], value, atol=1e-10), name
+
+
+def test_a_place_with_too_many_users_for_so_many_groups_is_lost_and_says_why() -> None:
+    """No client would take part in a group of 2 T or more: two sums over T of it could have no client in common."""
+
+    class OneLarge(LocalFleet):
+        def units(self, clients: Iterable[int]) -> list[list[int]]:
+            every = sorted(clients)
+            return [every[:8], *([one] for one in every[8:])]
+
+    one = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS))
+    one.fleet = OneLarge(one.terms, one.work)
+    done = one.round(1)
+    assert sorted(done.left_out) == list(range(8))
+    assert "has 8 clients, 7 of so many groups at most: one place has too many users" in done.left_out[0]
+
+
+class _Silent(LocalFleet):
+    """Some clients send keys and nothing more."""
+
+    quiet: frozenset[int] = frozenset()
+
+    def about_masks(self, going: Round, step: Any, messages: Any) -> Any:
+        answers = super().about_masks(going, step, messages)
+        if not self.quiet and going.masks is not None and going.masks.every:
+            self.quiet = frozenset(going.masks.every[0].members[:4])
+        return {one: data for one, data in answers.items() if one not in self.quiet}
+
+
+def test_a_group_in_which_too_few_are_left_does_not_keep_the_others() -> None:
+    one = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS))
+    one.fleet = _Silent(one.terms, one.work)
+    done = one.round(1)
+    assert {why.partition(":")[0] for why in done.left_out.values()} == {"group 1 of 4"}
+    assert all("clients sent shares, and 4 are needed" in why for why in done.left_out.values())
+    assert done.clients == 23 - len(done.left_out)
+
+
+def test_sums_have_groups_as_well() -> None:
+    """A method whose clients report: of a liar's group nothing is in the Gram matrix."""
+    one = _with_liar("masked:clip=1000,groups=4,masks=skipped", FedEASE())
+    done = one.round(1)
+    assert LIAR in done.left_out
+    plain = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000,masks=skipped"))
+    plain.fleet = _Some(plain.terms, plain.work, sorted(done.left_out))
+    plain.round(1)
+    assert torch.equal(one.server.held["gram"], plain.server.held["gram"])
+
+
+def test_under_a_budget_every_group_has_the_noise_of_a_sum_by_itself() -> None:
+    """T devices of a group add variance sigma^2 / T each: the noise of all groups together is G-fold."""
+    options = [FederationOptions(privacy=f"distributed:epsilon=8,rounds=1{more}") for more in ("", ",groups=5")]
+    one, grouped = (federation(FEDMF, small_world(), options=each).terms for each in options)
+    assert one.masked is not None
+    assert grouped.masked is not None
+    plain, parted = one.world.protection, grouped.world.protection
+    assert plain is not None
+    assert parted is not None
+    assert (plain.epsilon, plain.noise) == (parted.epsilon, parted.noise)
+    assert (plain.threshold, parted.threshold) == (19, 4)
+    assert parted.in_sum(1) ** 2 == pytest.approx(plain.in_sum(1) ** 2 * 19 / 4)
+    assert "5 sums over about 5 clients each (at least 4)" in grouped.masked.sentence()
+    assert grouped.masked.described()["groups"] == 5
+
+
+@pytest.mark.parametrize(
+    ("privacy", "match"),
+    [
+        ("masked:clip=1,groups=2", "2 groups: of fewer than 3 none is the odd one"),
+        ("masked:clip=1,groups=9", "a group .9 of 23 clients. has 2 clients, too few to hide among"),
+        ("masked:clip=1,groups=4,threshold=9", "from 4 to 5 can be asked for"),
+        ("masked:clip=1,groups=4,neighbours=4", "everybody is everybody's neighbour"),
+        ("masked:clip=1,combine=median", "combine is about groups"),
+        ("masked:clip=1,groups=4,combine=middle", "choose from alike, median"),
+        ("central:epsilon=1,rounds=1,groups=4", "'groups' is no part of a central budget"),
+    ],
+)
+def test_groups_that_make_no_sense_are_refused_in_a_line(privacy: str, match: str) -> None:
+    with pytest.raises(SettingError, match=match) as error:
+        federation(FEDMF, small_world(), options=FederationOptions(privacy=privacy))
+    assert "\n" not in str(error.value)
+
+
+def test_settings_with_groups_are_written_as_they_are_read() -> None:
+    for text in ("masked:clip=3,groups=7", "masked:clip=3,groups=7,combine=median,masks=signed"):
+        assert str(masked_sums(text)) == text
+
+
+def test_a_place_answers_no_more_groups_than_its_floor_says() -> None:
+    floor = Floor(floor="masked:clip=5,groups=4")
+    assert not floor.refusal("masked:clip=1,groups=3")
+    assert not floor.refusal("masked:clip=1")
+    assert "groups is 5; expected 4 at most" in floor.refusal("masked:clip=1,groups=5")
+    assert "groups is 4; expected 1 at most" in Floor(floor="masked").refusal("masked:clip=1,groups=4")
+
+
+def test_where_half_of_the_groups_are_lost_nothing_is_released() -> None:
+    one = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS))
+
+    class Nearly(LocalFleet):
+        def about_masks(self, going: Round, step: Any, messages: Any) -> Any:
+            answers = super().about_masks(going, step, messages)
+            lost = [] if going.masks is None else [one for group in going.masks.every[:2] for one in group.members]
+            return {client: data for client, data in answers.items() if client not in lost}
+
+    one.fleet = Nearly(one.terms, one.work)
+    before = {name: value.clone() for name, value in one.server.shared.items()}
+    with pytest.raises(TrainingError, match="2 of 4 groups are left, and more than half are needed; nothing is"):
+        one.round(1)
+    assert all(torch.equal(value, before[name]) for name, value in one.server.shared.items())
