@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
+from ownview.base.platforms import give_back_freed_memory
 from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split
@@ -62,7 +63,8 @@ class ExperimentSetup:
         place = machine(experiment.device, memory, experiment.engine, workers)
         data = load_data(experiment, data_dir) if data is None else data
         split = split_data(experiment, data)
-        asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
+        asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.ranking_bytes)
+        give_back_freed_memory()  # splitting sorts copies of all rows
         return cls(place, split, asked, data)
 
     def trainer(
