@@ -16,6 +16,9 @@ _POPULAR = 1024
 _PEOPLE = 1024
 """Rows that are written out at once."""
 
+_BAND = 1024
+"""Other items whose pairs are counted at once."""
+
 
 def pair_counts(people: csr_matrix) -> npt.NDArray[Any]:
     """[m, m] X^T X of [n, m] compressed rows of ones, in the precision of X; exact up to 2^24 people in float32.
@@ -36,6 +39,10 @@ def pair_counts(people: csr_matrix) -> npt.NDArray[Any]:
     counts[head[:, None], head] = among
     counts[tail[:, None], head] = across
     counts[head[:, None], tail] = across.T
-    sparse = (others.T @ others).tocoo()
-    counts[tail[sparse.row], tail[sparse.col]] = sparse.data
+    columns = others.T.tocsr()
+    for start in range(0, len(tail), _BAND):
+        rows, right = tail[start : start + _BAND], tail[start:]
+        band = (columns[start : start + _BAND] @ others[:, start:]).toarray()
+        counts[rows[:, None], right] = band
+        counts[right[:, None], rows] = band.T
     return counts

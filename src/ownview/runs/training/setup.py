@@ -79,7 +79,9 @@ class ExperimentSetup:
             noise: what noise under a budget is drawn from; None for a fresh key.
         """
         options = experiment.federation.for_rounds(experiment.rounds_of(model))
-        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside, noise)
+        made = trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside, noise)
+        give_back_freed_memory()
+        return made
 
     def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
         """Refuse to go on with other data, or another method file, than a run began with."""
