@@ -7,8 +7,10 @@ keeps them (platformdirs). A clock that interrupts a round is there where SIGALR
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import platform
 import signal
 import sys
 from abc import ABC, abstractmethod
@@ -37,6 +39,12 @@ def peak_resident() -> int:
     """Most bytes of main memory that this process has held so far; 0 where the system does not count (Windows)."""
     unit = 1 if str(sys.platform) == "darwin" else 1024
     return 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def give_back_freed_memory() -> None:
+    """Return freed blocks to the system where the C library (glibc) keeps them."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def files_allowed() -> float:

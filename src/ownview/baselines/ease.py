@@ -47,7 +47,7 @@ class EASE(OneShot):
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Counts are exact in single precision; what they are solved in, `ease_weights` says."""
         gram = torch.from_numpy(pair_counts(training_matrix(split).astype(np.float32)))
-        return {"weights": ease_weights(gram, self.strength)}
+        return {"weights": ease_weights(gram, self.strength, in_place=True)}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] X W."""

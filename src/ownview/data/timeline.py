@@ -34,6 +34,11 @@ class Timeline:
         values = self.times.values if len(self.times.values) else self.times.values.new_zeros(1)
         return torch.where(self.items.lengths > 0, values[ends], 0)
 
+    @property
+    def at_its_end(self) -> Timeline:
+        """The same lists at the time of each user's last item."""
+        return self if self.times is None else Timeline(self.items, self.times, self.last)
+
     def to(self, device: torch.device) -> Timeline:
         """The same on a device."""
         times = None if self.times is None else self.times.to(device)

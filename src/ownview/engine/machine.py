@@ -125,6 +125,11 @@ class Machine:
         half = self.memory // 2
         return half if self.device.type == "cuda" else min(half, 512 * 10**6)
 
+    @property
+    def ranking_bytes(self) -> int:
+        """What a block of users who are ranked may take: scores are read again and again, so a CPU's cache decides."""
+        return self.block_bytes if self.device.type == "cuda" else min(self.block_bytes, 64 * 10**6)
+
     def require(self, needed: int, what: str, advice: str = "raise --memory or lower embedding_size") -> None:
         """Raise where values that must stand between rounds do not fit; `advice` says what to do then."""
         if needed > self.memory:

@@ -28,6 +28,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
 from ownview.runs.run import OnRound, Run, open_run, resume, run
+from ownview.runs.smaller_forms import form_in
 from ownview.runs.training.signals import Signals
 from ownview.runs.training.training_rounds import InterruptedRunError
 
@@ -305,7 +306,8 @@ def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: O
     experiment, folder = task
     try:
         if RunFolder(folder).begun:
-            resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
+            asked = form_in(RunFolder(folder), experiment).identity()
+            resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=asked)
         else:
             RunFolder(folder).drop_if_not_begun()
             run(experiment, out=folder, memory=memory, data_dir=data_dir, on_round=on_round)

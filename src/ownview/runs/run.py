@@ -23,7 +23,7 @@ from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
-from ownview.registry import Model, enough_rounds
+from ownview.registry import Model
 from ownview.runs.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.data_copy import read_histories, write_histories
@@ -33,6 +33,7 @@ from ownview.runs.files.sources import require_unchanged
 from ownview.runs.files.versions import model_folder, reading
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
+from ownview.runs.smaller_forms import forms_of
 from ownview.runs.summaries.frames import frame_of_lists, frame_of_rounds
 from ownview.runs.summaries.summary import as_html, in_words
 from ownview.runs.training.finishing import Finishing
@@ -40,7 +41,6 @@ from ownview.runs.training.setup import ExperimentSetup
 from ownview.runs.training.trainer import Trainer
 from ownview.runs.training.training_rounds import Training
 from ownview.runs.training.watching import Watch
-from ownview.seam.method import Federated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -360,18 +360,15 @@ class _Work:
 
 
 def _fitting(begin: Callable[[Experiment, Model], _Work], experiment: Experiment, model: Model) -> _Work:
-    """The work in a form that fits the memory, where a method has smaller ones and no setting chose its form."""
-    asked = set(experiment.settings)
-    while True:
+    """The work in the largest form that fits the memory."""
+    lacking: DeviceError | None = None
+    for form, its_model in forms_of(experiment, model):
         try:
-            return begin(experiment, model)
-        except DeviceError:
-            less = model.smaller() if isinstance(model, Federated) else {}
-            if not less or asked & set(less) or model != experiment.model():
-                raise
-            experiment = replace(experiment, settings={**experiment.settings, **less})
-            model = experiment.model()
-            experiment = replace(experiment, rounds=max(experiment.rounds, enough_rounds(model) or 1))
+            return begin(form, its_model)
+        except DeviceError as error:
+            lacking = error
+    assert lacking is not None
+    raise lacking
 
 
 def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:

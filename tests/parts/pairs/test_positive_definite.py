@@ -95,6 +95,15 @@ def test_the_inverse_stands_where_the_matrix_was() -> None:
     assert torch.equal(found, found.T)
 
 
+def test_weights_may_be_written_over_the_sum() -> None:
+    seen = (torch.rand(60, 9, generator=torch.Generator().manual_seed(3)) < 0.4).float()
+    gram = seen.T @ seen
+    expected = ease_weights(gram.clone(), 2.0)
+    found = ease_weights(gram, 2.0, in_place=True)
+    assert found.data_ptr() == gram.data_ptr()
+    assert torch.equal(found, expected)
+
+
 def test_a_matrix_without_a_factor_is_inverted_like_any_other() -> None:
     gram = torch.diag(torch.tensor([5.0, -9.0, 4.0, 2.0], dtype=torch.float64)) + 0.5
     assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-9)

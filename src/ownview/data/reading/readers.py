@@ -12,6 +12,7 @@ from ownview.base.arguments import kinds_checked
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
 from ownview.base.items.column_names import ALIASES, SESSIONS, bare_name
+from ownview.base.platforms import give_back_freed_memory
 from ownview.data.dates import count_rows
 from ownview.data.interactions import IdArray, Interactions
 from ownview.data.reading import values
@@ -96,9 +97,18 @@ def read(
         DataError: names the file, the line and the column of the first thing that is wrong; an `UnsoundFileError`
             lists all where a tolerant reader could go on.
     """
-    path, columns, dates = Path(path), options.get("columns"), options.get("dates")
+    dates = options.get("dates")
     if dates is not None and dates not in ORDERS:
         raise SettingError(f"dates: found {dates!r}; expected {' or '.join(ORDERS)}")
+    data = _interactions(Path(path), name, titles, options, allow_negative_times=allow_negative_times)
+    give_back_freed_memory()  # the table of text took several times what is left of it
+    return data if users is None else with_users(data, users)
+
+
+def _interactions(
+    path: Path, name: str | None, titles: Path | None, options: ReadingOptions, *, allow_negative_times: bool
+) -> Interactions:
+    columns, dates = options.get("columns"), options.get("dates")
     problems = Problems(path, options.get("tolerant", False))
     table, own_titles = _table(path, options, problems)
     titles = titles or own_titles
@@ -132,13 +142,12 @@ def read(
         titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )
-    data = replace(
+    return replace(
         data,
         clock=stamp is None or not count_rows(stamp),
         unread=_unread(table, where),
         reading=problems.sentences(),
     )
-    return data if users is None else with_users(data, users)
 
 
 def _table(path: Path, options: ReadingOptions, problems: Problems) -> tuple[Table, Path | None]:

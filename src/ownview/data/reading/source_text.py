@@ -129,12 +129,16 @@ def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None
     if b"\r" in content:
         # Files from old Macs have \r alone; those from Windows \r\n.
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    original, content = content, content.rstrip(b"\n")
-    if _BLANK_LINE.search(content):
-        content = b"\n".join(line for line in content.split(b"\n") if line.strip(b" "))
+    original, end = content, len(content)
+    while end and content[end - 1 : end] == b"\n":
+        end -= 1
+    if _BLANK_LINE.search(content, 0, end):
+        content = b"\n".join(line for line in content[:end].split(b"\n") if line.strip(b" ")) + b"\n"
+    elif end + 1 != len(content):  # most files end with one newline, and are not copied
+        content = content[:end] + b"\n"
     if not content.strip():
         raise DataError(f"{path}: is empty; expected rows of user and item")
-    return SourceText(path, content + b"\n", original)
+    return SourceText(path, content, original)
 
 
 def _unpacked(path: Path, raw: bytes) -> bytes:

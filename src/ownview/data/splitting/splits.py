@@ -118,21 +118,23 @@ def leave_one_out(
     validation_row, test_row = order[last - 1], order[last]
     trains = np.ones(len(data), dtype=bool)
     trains[validation_row] = trains[test_row] = False
-    knows = trains.copy()
-    knows[validation_row] = knows_validation
+    knows = trains
+    if knows_validation:
+        knows = trains.copy()
+        knows[validation_row] = True
     asked = (validation_row, test_row) if moment == "asked" else (None, None)
-    train, timeline = training(data, order, trains)
+    train, line = training(data, order, trains)
     had = knows if hides == "known" else ~_marked(data, test_row)
     questions = [
         Question(
             Ragged.from_pairs(data.user[row], data.item[row], data.num_users),
-            known_by(data, order, mask, now),
+            line.at_its_end if mask is trains and now is None else known_by(data, order, mask, now),
             distinct_rows(data, hidden),
             when=None if data.timestamp is None else data.timestamp[row],
         )
         for row, mask, hidden, now in ((validation_row, trains, trains, asked[0]), (test_row, knows, had, asked[1]))
     ]
-    return Split(data, train, timeline, questions[0], questions[1], known, notes)
+    return Split(data, train, line, questions[0], questions[1], known, notes)
 
 
 def by_time(data: Interactions, *, ties: str, untimed: str, seed: int) -> tuple[IntArray, str, tuple[str, ...]]:

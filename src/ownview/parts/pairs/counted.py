@@ -16,6 +16,9 @@ _POPULAR = 1024
 _PEOPLE = 1024
 """Rows that are written out at once."""
 
+_BAND = 1024
+"""Other items whose pairs are counted at once."""
+
 
 def pair_counts(people: csr_matrix) -> npt.NDArray[Any]:
     """[m, m] X^T X of [n, m] compressed rows of ones, in the precision of X; exact up to 2^24 people in float32.
@@ -25,15 +28,21 @@ def pair_counts(people: csr_matrix) -> npt.NDArray[Any]:
     """
     m = people.shape[1]
     order = np.argsort(-np.bincount(people.indices, minlength=m), kind="stable")
-    popular, others = people[:, order[:_POPULAR]], people[:, order[_POPULAR:]]
-    counts = np.zeros((m, m), people.dtype)
-    head = min(_POPULAR, m)
+    head, tail = order[:_POPULAR], order[_POPULAR:]
+    popular, others = people[:, head], people[:, tail]
+    among, across = np.zeros((len(head), len(head)), people.dtype), np.zeros((len(tail), len(head)), people.dtype)
     for start in range(0, people.shape[0], _PEOPLE):
         here = popular[start : start + _PEOPLE].toarray()
-        counts[:head, :head] += here.T @ here
-        counts[head:, :head] += others[start : start + _PEOPLE].T @ here
-    counts[:head, head:] = counts[head:, :head].T
-    sparse = (others.T @ others).tocoo()
-    counts[head + sparse.row, head + sparse.col] = sparse.data
-    place = np.argsort(order)
-    return counts[place[:, None], place]
+        among += here.T @ here
+        across += others[start : start + _PEOPLE].T @ here
+    counts = np.zeros((m, m), people.dtype)
+    counts[head[:, None], head] = among
+    counts[tail[:, None], head] = across
+    counts[head[:, None], tail] = across.T
+    columns = others.T.tocsr()
+    for start in range(0, len(tail), _BAND):
+        rows, right = tail[start : start + _BAND], tail[start:]
+        band = (columns[start : start + _BAND] @ others[:, start:]).toarray()
+        counts[rows[:, None], right] = band
+        counts[right[:, None], rows] = band.T
+    return counts

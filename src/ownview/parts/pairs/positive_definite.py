@@ -29,14 +29,16 @@ def solution(matrix: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.solve(matrix, right) if bool(failed) else torch.cholesky_solve(right, factor)
 
 
-def ease_weights(gram: Tensor, regularization: float) -> Tensor:
+def ease_weights(gram: Tensor, regularization: float, *, in_place: bool = False) -> Tensor:
     """[m, m] EASE^R's B = I - P / diag(P) of a Gram matrix, P = (G + lambda I)^-1, in the precision of G.
 
     Solved for all items but those of the tail (`parts.pairs.tail`), in float64 where these are at most
     `MOST_IN_DOUBLE`, else in the precision of G. Besides G and B one matrix of the items solved for is held at most, in
-    that precision. Beyond so many items in all, `KEPT` weights of a row stay.
+    that precision; with `in_place` no B besides, which is written over G then. Beyond so many items in all, `KEPT`
+    weights of a row stay.
     """
-    return strongest(weights_of(ease_inverse(gram, regularization)).to(gram.dtype))
+    found = weights_of(ease_inverse(gram, regularization))
+    return strongest(gram.copy_(found) if in_place else found.to(gram.dtype))
 
 
 def ease_inverse(gram: Tensor, regularization: float) -> Tensor:

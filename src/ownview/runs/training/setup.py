@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
+from ownview.base.platforms import give_back_freed_memory
 from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split
@@ -62,7 +63,8 @@ class ExperimentSetup:
         place = machine(experiment.device, memory, experiment.engine, workers)
         data = load_data(experiment, data_dir) if data is None else data
         split = split_data(experiment, data)
-        asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
+        asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.ranking_bytes)
+        give_back_freed_memory()  # splitting sorts copies of all rows
         return cls(place, split, asked, data)
 
     def trainer(
@@ -77,7 +79,9 @@ class ExperimentSetup:
             noise: what noise under a budget is drawn from; None for a fresh key.
         """
         options = experiment.federation.for_rounds(experiment.rounds_of(model))
-        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside, noise)
+        made = trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside, noise)
+        give_back_freed_memory()
+        return made
 
     def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
         """Refuse to go on with other data, or another method file, than a run began with."""
