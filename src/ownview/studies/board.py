@@ -106,7 +106,7 @@ def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
         path.relative_to(place / SOURCE).as_posix(): path.read_text("utf-8")
         for path in sorted((place / SOURCE).rglob("*.py"))
     }
-    # No path of the signer's machine: whoever runs it again has the data by its name, or lays its file beside.
+    # No path of the signer's machine: a reader has the data by its name, or lays its file beside.
     method = Path(one.experiment.method).name if sources else one.experiment.method
     plain = replace(one.experiment, method=method, data=one.experiment.data_label())
     content = {

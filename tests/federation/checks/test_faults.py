@@ -128,7 +128,10 @@ def by_place(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
 
 
 def by_index(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
-    return masked(method, p, batch) * p["user"][ov.bits(1, p["luck"], torch.tensor(0)) % 4].square()
+    # An index of one number alone would be read out of its tensor by PyTorch 2.6.
+    return (
+        masked(method, p, batch) * p["user"][ov.bits(1, p["luck"], torch.zeros(1, dtype=torch.long)) % 4].square().sum()
+    )
 
 
 def by_rows(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
