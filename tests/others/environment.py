@@ -17,13 +17,21 @@ HERE = Path(__file__).parent
 
 
 def run_program(name: str, *words: str | Path) -> dict[str, Any]:
-    """What `NAME_lists.py` prints, a JSON object in its last line; skipped where `make others` has not been there."""
+    """What `NAME_lists.py` prints, a JSON object in its last line; skipped where `make others` has not been there.
+
+    The last of `words` is the folder that it writes to, and where it runs: RecBole leaves its logs where it stands.
+    """
     place = Path(os.environ.get("OWNVIEW_OTHERS", Path(sys.prefix) / "others"))
     python = place / name / "bin" / "python"
     if not python.is_file():
         pytest.skip(f"{name} is not in {place}: make others installs it there, in an environment of its own")
     done = subprocess.run(
-        [python, HERE / f"{name}_lists.py", *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [python, HERE / f"{name}_lists.py", *words],
+        cwd=words[-1],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

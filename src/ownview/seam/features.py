@@ -59,7 +59,11 @@ def user_features(world: World, *columns: str, size: int = 32) -> Param:
     """
     known = world.user_columns
     unknown = next((name for name in columns if name not in known), "")
-    lacking = "" if known else "nothing is known of the users but their ids; expected Interactions(..., users=TABLE)"
+    lacking = (
+        ""
+        if known
+        else "nothing is known of the users but their ids; expected data.with_tables(users=TABLE) or --users FILE"
+    )
     if known and unknown:
         lacking = f"the user table has no column {unknown!r}; expected one of {', '.join(known)}"
         lacking += suggestion(unknown, known)
