@@ -94,8 +94,17 @@ def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:
             ]
         ),
         f"machine: {_every(_machine(one) for one in machines)}",
+        *dict.fromkeys(_changed(one) for one in known if "changed" in one),
         *notes,
     ]
+
+
+def _changed(known: Mapping[str, Any]) -> str:
+    """What a revision with a "+" says: which files differed from it, and the commit that took them up."""
+    changed = known["changed"]
+    return (
+        f"at revision {known['revision']} changed: {', '.join(changed['files'])}; committed as {changed['committed']}"
+    )
 
 
 def _machine(values: Mapping[str, Any]) -> str:
