@@ -48,6 +48,19 @@ def test_a_preset_says_its_number_and_where(data: str, number: int, where: str) 
     assert tried(replace(found, settings={**found.settings, "embedding_size": 3})) is None
 
 
+@pytest.mark.parametrize(
+    ("method", "data", "number"), [("fedease", "ml-1m", 16), ("pfedrec", "amazon-instant-video", 9)]
+)
+def test_defaults_that_a_search_ended_with_count_as_many_as_it_tried(method: str, data: str, number: int) -> None:
+    plain = Experiment(method)
+    assert {**plain.resolved(plain.model()).settings, **preset(method, "tuned", data).settings} == plain.resolved(
+        plain.model()
+    ).settings, "the preset is the defaults"
+    assert tried(Experiment(method, data=data)) == Tried(number, data)
+    elsewhere = Experiment(method, data="lastfm-2k-tags")
+    assert tried(elsewhere) == Tried(1, "lastfm-2k-tags"), "nothing was searched there"
+
+
 def test_what_an_experiment_says_counts_and_changes_no_run() -> None:
     typed = Experiment("pfedrec", settings={"learning_rate": 0.07})
     said = replace(typed, settings_tried=12, tried_on="ml-100k")

@@ -1,7 +1,8 @@
 """How many settings were tried before an experiment's were taken: the more, the better the best of them looks.
 
-Defaults count as one. A preset says its number, and so does the experiment file that `ownview tune` writes. For
-settings typed by hand the number is unknown, unless the experiment states it.
+A preset says its number, and so does the experiment file that `ownview tune` writes. Defaults count as one, but for
+data on which a search ended with them: its preset says how many were tried. For settings typed by hand the number is
+unknown, unless the experiment states it.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ class Tried:
 
 
 def tried(experiment: Experiment) -> Tried | None:
-    """What the experiment says, or its being made of defaults or of a preset tells; None where nothing does."""
+    """What the experiment says, or its being made of a preset or of defaults tells; None where nothing does."""
     data = experiment.data_label()
     if experiment.settings_tried:
         return Tried(experiment.settings_tried, experiment.tried_on or data)
     try:
         mine = describe_model(experiment.model())
         bare = build(experiment.method, {}, [(name, {}) for name, _ in experiment.plugins])
-        if (mine, experiment.federation) == (describe_model(bare), FederationOptions()):
-            return Tried(1, data)
+        is_default = (mine, experiment.federation) == (describe_model(bare), FederationOptions())
         for one in presets_of(experiment.method, data):
             found = describe_model(build(one.method, one.settings)), FederationOptions.of(one.federation)
-            if (mine, experiment.federation) == found:
+            if (mine, experiment.federation) == found and (one.data == data or not is_default):
                 return Tried(one.tried, one.tried_on or data)
+        if is_default:
+            return Tried(1, data)
     except OwnviewError:  # a method made in Python, or settings of another version
         pass
     return None
