@@ -17,6 +17,7 @@ from ownview.studies.bench.results_page import page
 from reproduction.pages.anchors import read_anchors, with_anchors
 from reproduction.pages.figures import Records, with_figures
 from reproduction.pages.loose_figures import require_no_loose_figures
+from reproduction.pages.quoted import with_quoted
 from reproduction.pages.result_tables import with_tables
 
 STRICT_PAGES = ("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md")
@@ -59,7 +60,7 @@ def command(
     known = Records(documents)
     for path in figures or figure_pages():
         text = with_anchors(made.get(path) or read_page(path), anchors, known, str(path))
-        made[path] = with_figures(text, known, str(path))
+        made[path] = with_quoted(with_figures(text, known, str(path)), results / "trials", str(path))
         require_no_loose_figures(made[path], str(path), beside=str(path) in STRICT_PAGES)
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     changed = put_into_pages(made, f"not what {results} says; run: python -m reproduction results", check=check)

@@ -49,7 +49,7 @@ HR, NDCG = HEADLINE
 _NUMBER = r"[01]?\.\d+"
 _SEED = r"(?: seed (?P<seed>\d+))?"
 _MEASURE = r"(?: (?P<measure>hr|(?:validation )?(?:HR|NDCG|recall)@\d+))?"
-_PLACE = r"<!-- (?P<suite>[\w-]+): (?P<data>[\w.-]+) (?P<protocol>[\w@.-]+) "
+_PLACE = r"<!-- (?!printed: |trial: )(?P<suite>[\w-]+): (?P<data>[\w.-]+) (?P<protocol>[\w@.-]+) "
 _FIGURE = re.compile(
     rf"(?P<figure>{_NUMBER}(?: / {_NUMBER})?)(?P<bold>\**){_PLACE}(?P<row>[^~>\n]+?){_SEED}{_MEASURE} -->"
 )
@@ -162,7 +162,7 @@ def with_figures(text: str, known: Records, source: str) -> str:
         measures = [HR, NDCG] if len(first) == 2 else [_metric(found)]
         place = found["suite"], found["data"], found["protocol"], found["row"]
         now = [
-            _as_written(known.mean(*place, name, found["seed"]), like)
+            as_written(known.mean(*place, name, found["seed"]), like)
             for name, like in zip(measures, first, strict=True)
         ]
         return found[0].replace(found["figure"], " / ".join(now), 1)
@@ -180,7 +180,7 @@ def with_figures(text: str, known: Records, source: str) -> str:
         return one, other
 
     def difference(found: re.Match[str]) -> str:
-        numbers = [_as_written(one, found["difference"]) for one in _apart(*pair(found), found[0])]
+        numbers = [as_written(one, found["difference"]) for one in _apart(*pair(found), found[0])]
         return "{} ({} to {})".format(*numbers) + found[0][found[0].index(")") + 1 :]
 
     def table(found: re.Match[str]) -> str:
@@ -220,8 +220,8 @@ def _metric(found: re.Match[str]) -> str:
     return HR if found["measure"] == "hr" else found["measure"] or NDCG
 
 
-def _as_written(value: float, like: str) -> str:
-    """With as many digits as the page has, and with a nought in front where it has one."""
+def as_written(value: float, like: str) -> str:
+    """A figure with as many digits as the page has, and with a nought in front where it has one."""
     text = f"{value:.{len(like.partition('.')[2])}f}"
     return text if like[0] != "." or abs(value) >= 1 else text.replace("0.", ".", 1)
 
@@ -251,7 +251,7 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any], where: str) -> tupl
 
 
 def _figure(cell: Cell, digits: int) -> str:
-    text = _as_written(cell.mean, "." + "0" * digits)
+    text = as_written(cell.mean, "." + "0" * digits)
     level = SIGNS[Mark.LEVEL] if cell.mark is Mark.LEVEL else ""
     return (f"**{text}**" if cell.mark is Mark.BEST else text) + level + NOT_ABOVE * bool(cell.not_above)
 
@@ -308,4 +308,4 @@ def _best_rows(table: Comparison, protocol: str) -> list[str]:
 
 
 def _named(cell: Cell) -> str:
-    return f"`{cell.label}` {_as_written(cell.mean, '.000')}"
+    return f"`{cell.label}` {as_written(cell.mean, '.000')}"
