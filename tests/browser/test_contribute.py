@@ -103,6 +103,18 @@ def receipts(browser: Chromium) -> list[dict[str, Any]]:
     return list(browser.run(script.replace("{name}", name)))
 
 
+def test_a_press_counts_where_the_panel_is_drawn_anew_meanwhile(browser: Chromium, page: Path) -> None:
+    opened(browser, page)
+    waited(browser, "#contribute button.allow")
+    x, y = browser.point("#contribute button.allow")
+    where = {"x": x, "y": y, "button": "left", "clickCount": 1}
+    browser.call("Input.dispatchMouseEvent", type="mousePressed", **where)
+    browser.run("document.querySelector('.square').id = 'before', dispatchEvent(new Event('picked'))")
+    browser.until(lambda: browser.run("document.querySelector('#before') === null"))
+    browser.call("Input.dispatchMouseEvent", type="mouseReleased", **where)
+    waited(browser, "#contribute button.forbid")
+
+
 def test_without_leave_the_policy_refuses_every_request(browser: Chromium, page: Path, servers: Federation) -> None:
     opened(browser, page)
     assert to_servers(browser, servers) == []

@@ -1,7 +1,8 @@
 """Arguments of public functions, held against their annotations: what is of another kind is refused in one line.
 
-Only kinds are looked at, not what lies inside: a list for `Sequence[str]` is enough. What a function refuses with a
-better sentence of its own it names in `but`.
+Only kinds are looked at, not what lies inside: a list for `Sequence[str]` is enough, any mapping for a `TypedDict`.
+Text becomes a path where a path is expected. What a function refuses with a better sentence of its own it names in
+`but`.
 """
 
 from __future__ import annotations
@@ -42,15 +43,18 @@ def kinds_checked(*but: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def checked(*given: P.args, **named: P.kwargs) -> R:
-            for name, value in signature.bind(*given, **named).arguments.items():
+            bound = signature.bind(*given, **named)
+            for name, value in bound.arguments.items():
                 told = signature.parameters[name]
                 if name in but or name == "self" or value is told.default:
                     continue
                 kinds = _kinds(told.annotation, function)
-                if not any(_fits(value, kind) for kind in kinds):
+                if isinstance(value, str) and Path in kinds and str not in kinds:
+                    bound.arguments[name] = Path(value)
+                elif not any(_fits(value, kind) for kind in kinds):
                     words = " or ".join(dict.fromkeys(_WORDS.get(one, getattr(one, "__name__", "")) for one in kinds))
                     raise SettingError(f"{function.__name__}: {name} is {kind_of(value)}; expected {words}")
-            return function(*given, **named)
+            return function(*bound.args, **bound.kwargs)
 
         return checked
 
@@ -72,7 +76,8 @@ def _kinds(annotation: str, function: Callable[..., Any]) -> tuple[Any, ...]:
     """Of an annotation, as its module understands it: the alternatives, without what they hold."""
     meant = eval(annotation, function.__globals__)
     parts = typing.get_args(meant) if isinstance(meant, types.UnionType) or _is_union(meant) else (meant,)
-    return tuple(typing.get_origin(one) or one for one in parts)
+    plain = (typing.get_origin(one) or one for one in parts)
+    return tuple(Mapping if typing.is_typeddict(one) else one for one in plain)
 
 
 def _is_union(meant: Any) -> bool:

@@ -5,7 +5,7 @@ const joining = model.contribute;
 const may = (() => { try { return sessionStorage.getItem(joining.leave) === "may"; } catch { return false; } })();
 const worker = new Worker(URL.createObjectURL(new Blob([joining.client], { type: "text/javascript" })));
 const answers = new Map();
-let asked = 0, agreed = null, drawing = 0, status = null;
+let asked = 0, agreed = null, drawing = 0, status = null, offered = null;
 
 worker.onmessage = ({ data: { id, result, error } }) => {
   const { resolve, reject } = answers.get(id);
@@ -70,9 +70,12 @@ function drawSent(receipts) {
     receipts.length ? null : el("p", { class: "small muted" }, "Nothing, from this browser.")));
 }
 
+// Buttons that say the same as before stay: one that is replaced while it is being pressed would lose the press.
 function drawButtons(receipts) {
   const open = receipts.find((one) => one.pending), here = receipts.find((one) => !one.out && !one.pending), history = picks.map((place) => ids[place]);
-  const made = [];
+  const before = offered, made = [];
+  offered = JSON.stringify([open?.contribution, here?.contribution, history]);
+  if (offered === before) { panel.buttons.querySelectorAll("button").forEach((one) => { one.disabled = false; }); return; }
   if (!may) made.push(button("allow", "Allow this page to reach the two servers", () => allow(true)));
   else if (open) made.push(button("finish", "Finish what was begun", async () => { await ask("finish", open.contribution); say("Finished: both servers have it."); }));
   else if (!here && !picks.length) say("Pick what you liked; then it can be sent.");
