@@ -13,7 +13,7 @@ from reproduction.pages.result_tables import with_tables
 
 from ownview.evaluation.named_protocols import pooled
 from ownview.studies.bench.renaming import as_called_now
-from ownview.studies.bench.results import Document, outdated, read_all, suites_in, tables, write_document
+from ownview.studies.bench.results import Document, combined, outdated, read_all, suites_in, tables, write_document
 from ownview.studies.bench.results_page import page
 from ownview.studies.bench.suite import Suite, load_suite, plan
 from tests.outcome import Outcome
@@ -115,7 +115,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, reproduction
 
 def test_results_changed_by_hand_are_noticed(copy: Path, reproduction: Callable[..., Outcome]) -> None:
     found = read_all(copy / "results")["quick"]
-    found["runs"][0]["test"]["HR@10"] += 0.1
+    found["comparison"][0]["mean"] += 0.1
     write_document(copy / "results" / "quick.json", found)
     assert json.loads((copy / "results" / "quick.json").read_text()) == found
     assert reproduction("results", "--check").err == f"reproduction: docs/results.md, docs/published.md: {STALE}\n"
@@ -126,7 +126,7 @@ def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     (table,) = tables(found)
     for column in table.columns:
         best = max(table.methods, key=lambda method: table.cells[method, *column].mean)
-        assert " ▲ (" in str(table.cells[best, *column])
+        assert re.search(r" ▲○? \(", str(table.cells[best, *column]))
     assert table.warnings("honest") == []
     (leak,) = table.warnings("paper")
     assert "a model that learns nothing scores HR@10 1.000" in leak.sentence
@@ -135,7 +135,9 @@ def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
 
 def test_tables_say_how_their_marks_were_made(copy: Path) -> None:
     """Records of earlier versions keep the marks they were made with."""
-    found = read_all(copy / "results")["quick"]
+    found = read_all(copy / "results")["papers"]
+    for name in ("runs", "comparison"):
+        found[name] = [one for one in found[name] if one["data"] == "filmtrust"]
     (before,) = tables(found)
     assert "Wilcoxon's test, Holm's correction over the table, recorded before" in before.legend
     for entry in found["comparison"]:
@@ -165,6 +167,15 @@ def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
     for entry in found["runs"]:
         entry["validation"] = {"NDCG@10": 0.1}
     assert "validation values" not in tables(found)[0].settings
+
+
+def test_new_runs_are_recorded_beside_cells_of_early_ones_that_have_no_mean() -> None:
+    suite, found = load_suite("quick"), read_all(ROOT / "results")["quick"]
+    early = {**found, "comparison": [{k: v for k, v in one.items() if k != "mean"} for one in found["comparison"]]}
+    again = {name: [one for one in found[name] if one["protocol"] == "honest"] for name in ("runs", "comparison")}
+    made = combined(suite, plan(suite, ROOT), {**found, **again}, early)
+    assert made["runs"] == found["runs"]
+    assert {("mean" in one, one["protocol"]) for one in made["comparison"]} == {(True, "honest"), (False, "paper")}
 
 
 def test_one_dataset_of_a_suite_can_be_shown(copy: Path, reproduction: Callable[..., Outcome]) -> None:

@@ -186,16 +186,23 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
 
     A cell holds where its row has the very runs that it was compared with. A column holds where its best row does, and
     no row beside it that is unmarked, being made at another time, has a higher mean. One row alone is not compared.
+    Cells of early records, which have no mean, take that of their runs.
     """
     own = {(one["run"], one["method"]): one for one in made["runs"]}  # one run may stand behind several rows
     rows = grouped(((*_column(one), one["method"]), one) for one in runs)
+    theirs = grouped(((*_column(one), one["method"]), one) for one in made["runs"])
     same = {row for row, found in rows.items() if all(own.get((one["run"], one["method"])) == one for one in found)}
     columns = grouped(((*_column(one), one["metric"]), one) for one in made["comparison"])
     held: list[dict[str, Any]] = []
     for (data, protocol, metric), cells in columns.items():
         beside = [mean_over_runs(found, metric) for row, found in rows.items() if row[:-1] == (data, protocol)]
-        best = max(cells, key=lambda one: float(one["mean"]))
-        if (data, protocol, best["method"]) in same and max(beside) <= best["mean"] + _ROUNDING:
+        means = {
+            row: float(one["mean"]) if "mean" in one else mean_over_runs(theirs[data, protocol, row], metric)
+            for one in cells
+            for row in [one["method"]]
+        }
+        best = max(means, key=means.__getitem__)
+        if (data, protocol, best) in same and max(beside) <= means[best] + _ROUNDING:
             marked = [_paired(one, same) for one in cells if (data, protocol, one["method"]) in same]
             held += marked if len(marked) > 1 else []
     return held
