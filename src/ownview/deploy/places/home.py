@@ -20,7 +20,7 @@ state/process        the number of the process at work, while there is one
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,7 +88,7 @@ class Home:
 
     def clear_up(self) -> None:
         """Remove the temporary files that a kill has left. For the resident alone."""
-        for name in ("agreement", "members.json", "newest", "frozen.csv", SHOWN):
+        for name in ("agreement", "members.json", "newest", "frozen.csv", SENT, SHOWN):
             drop_unfinished(self.state / name)
 
     @property
@@ -163,35 +163,35 @@ class Home:
         """Write down that a message leaves, before it does; in a log of some length the older half becomes one line."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         line = {"at": now, **line}
-        append_bounded(self.state / SENT, json.dumps(line, ensure_ascii=False), MOST_OF_LOG, with_older_half_added_up)
+        append_bounded(self.state / SENT, json.dumps(line, ensure_ascii=False), MOST_OF_LOG, added_up)
 
     def sent(self) -> Sequence[dict[str, Any]]:
         """Every message that has left, oldest first: a line each, but for the oldest of very many."""
         file = self.state / SENT
-        return _read_lines(file.read_text(encoding="utf-8").splitlines() if file.is_file() else [])
+        if not file.is_file():
+            return []
+        with file.open("rb") as lines:
+            return [*_read_lines(lines)]
 
 
-def with_older_half_added_up(lines: list[str]) -> list[str]:
-    """Lines about messages, the older half as one: when and in which round the last was, how many, and bytes."""
-    older, newer = _read_lines(lines[: len(lines) // 2]), lines[len(lines) // 2 :]
-    if not older:
-        return newer
-    earlier = {
-        "at": older[-1]["at"], "kind": "earlier", "round": older[-1]["round"],
-        "bytes": sum(one["bytes"] for one in older), "messages": sum(one.get("messages", 1) for one in older),
-    }  # fmt: skip
-    return [json.dumps(earlier), *newer]
+def added_up(lines: Iterable[bytes]) -> str:
+    """Lines about messages as one: when and in which round the last was, how many, and bytes; empty for no line."""
+    last, total, messages = None, 0, 0
+    for one in _read_lines(lines):
+        last, total, messages = one, total + one["bytes"], messages + one.get("messages", 1)
+    if last is None:
+        return ""
+    known = {"at": last["at"], "kind": "earlier", "round": last["round"], "bytes": total, "messages": messages}
+    return json.dumps(known)
 
 
-def _read_lines(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """What lines of JSON say; one that a kill cut short is passed over."""
-    found = []
+def _read_lines(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """What lines of JSON say; one that a kill cut short, also within a letter, is passed over."""
     for line in lines:
         try:
-            found.append(json.loads(line))
+            yield json.loads(line)
         except ValueError:
             continue
-    return found
 
 
 def own_key(file: Path) -> NoiseKey:
