@@ -99,6 +99,7 @@ def test_a_liars_group_does_not_count_and_its_members_go_back(masks: str) -> Non
     honest.round(1)
     for name, value in honest.server.shared.items():
         assert torch.allclose(one.server.shared[name], value, atol=1e-12), name
+    assert (~one.server.joined).nonzero()[:, 0].tolist() == left
     for name, value in before.items():
         assert torch.equal(one.clients.own[name][left], value[left]), name
         assert not torch.equal(one.clients.own[name], value), name

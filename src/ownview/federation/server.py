@@ -136,7 +136,6 @@ class AggregationServer:
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
-        self.joined[upload.clients] = True
         for name in (one for one in self.reported if one in upload.whole):
             self.reported[name][upload.clients] = upload.whole[name]
             if name in self.pending:  # the client has added it
@@ -153,6 +152,7 @@ class AggregationServer:
             cohort: [K] identities.
             made: by name, what a rule that needs every upload has made of them; see `seam.server.Rule`.
         """
+        self.joined[cohort] = True  # not as uploads arrive: a group of masked ones may be left out after that
         self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
