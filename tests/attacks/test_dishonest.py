@@ -90,6 +90,7 @@ def test_a_plausible_liar_is_counted_like_anybody(method: str, world: Split) -> 
     [
         ("fedmf", "none", "of all lists; --set robust=bounded:4 bounds that"),
         ("fedmf", "bounded:4", "can put an item into"),
+        ("gpfedrec", "none", "of all lists; --set robust=bounded:4 bounds that, at a cost (docs/dishonest.md)"),
         ("gpfedrec", "bounded:4", "can put an item into"),
         ("fedease", "none", "one client that lies is refused"),
     ],
