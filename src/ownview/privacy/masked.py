@@ -33,6 +33,11 @@ from ownview.seam.client import Client
 from ownview.seam.protection import QUANTILE_SHARE, Protection
 from ownview.seam.server import Server
 
+_OF_MEDIAN = (
+    "where all are honest about pi / 2 times the variance of the sum of all groups, sqrt(pi / 2) times the standard "
+    "deviation in_the_sum; less of few groups, 1.35 times the variance of three"
+)
+
 
 @dataclass(frozen=True)
 class Masked(Transform):
@@ -217,6 +222,8 @@ class Masked(Transform):
         if self.groups > 1:
             entry |= {"groups": self.groups, "combine": "median" if self.masks.median else "alike"}
         if self.plan is not None:
+            if self.masks.median:
+                entry["noise_of_the_median"] = _OF_MEDIAN
             entry["noise_of_a_device"] = {
                 "distribution": "Gaussian, rounded to whole steps, drawn exactly",
                 "steps_at_least": self.least_steps,
