@@ -154,10 +154,33 @@ def test_the_command_says_how_far_liars_get(
     assert all(one["values"]["refused"] == one["values"]["sent"] for one in attacks if "plausible" not in one["attack"])
     bare = json.loads(ownview(*asked, "--unchecked", "--json").out)["attacks"]
     assert all(one["values"]["refused"] == 0 for one in bare if "boosted" not in one["attack"])
-    for wrong, why in ((("--privacy", "central:epsilon=1"), "expected none"), ((), "--unchecked: is for --dishonest")):
-        command = (*asked, *wrong) if wrong else ("attack", "fedease", "--data", "world.csv", "--unchecked")
-        refused = ownview(*command)
+    for wrong, why in (
+        (("--dishonest", "--privacy", "central:epsilon=1"), "expected none"),
+        (("--unchecked",), "--unchecked: is for --dishonest"),
+        (("--goal", "promote"), "--goal: is for --dishonest"),
+        (("--means", "boosted"), "--means: is for --dishonest"),
+        (("--dishonest", "--goal", "promot"), "--goal promot: no such goal of liars; did you mean 'promote'?"),
+        (("--dishonest", "--means", "piek-ipe"), "--means piek-ipe: no such means of liars; did you mean 'pieck-ipe'?"),
+        (
+            ("--dishonest", "--goal", "promote", "--means", "spattack-o-d"),
+            "spattack-o-d degrades the lists; expected --goal degrade",
+        ),
+    ):
+        refused = ownview("attack", "fedease", "--data", "world.csv", *wrong)
         assert (refused.code, why in refused.err) == (2, True), refused.err
+
+
+def test_the_command_tries_the_goals_and_means_that_are_named(
+    tmp_path: Path, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the literature have one goal each, and are tried for no other."""
+    monkeypatch.chdir(tmp_path)
+    write_world(tmp_path / "world.csv")
+    asked = ("attack", "fedmf", "--data", "world.csv", "--rounds", "1", "--dishonest", "--json")
+    told = ownview(*asked, "--goal", "promote", "--goal", "degrade", "--means", "pieck-ipe", "--means", "spattack-l-d")
+    assert told.code == 0, told.err
+    tried = [one["attack"] for one in json.loads(told.out)["attacks"]]
+    assert [*dict.fromkeys(tried)] == ["promote, pieck-ipe", "degrade, spattack-l-d"]
 
 
 @pytest.mark.parametrize(
