@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ownview.base.items.item_table import ItemTable
 from ownview.base.items.item_text import entries_of
 from ownview.base.randomness import derive
+from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.seam.protection import Protection
@@ -37,11 +39,13 @@ class OwnFacts:
     @classmethod
     def of(cls, split: Split) -> OwnFacts:
         """Facts of all clients of a split; a client sees its ratings of known items alone."""
-        data = split.data
-        if data.rating is None:
-            return cls(users=data.about_users)
-        rated = Ragged.from_pairs(data.user, data.item, data.num_users)
-        return cls(rated, torch.from_numpy(data.rating.copy()), data.about_users)
+        data, about = split.data, cls(users=split.data.about_users)
+        return about if data.rating is None else about.with_ratings(data.user, data.item, data.rating, data.num_users)
+
+    def with_ratings(self, user: IntArray, item: IntArray, rating: FloatArray, count: int) -> OwnFacts:
+        """The same with ratings [r] by `count` users, in the order of rows."""
+        order = np.argsort(user, kind="stable")
+        return replace(self, rated=Ragged.from_pairs(user, item, count), ratings=torch.from_numpy(rating[order]))
 
     def part(self, here: range) -> OwnFacts:
         """Facts of a range of clients."""
