@@ -112,6 +112,36 @@ class Interactions:
             about=None if about is None else ItemTable.aligned(about, item_ids.tolist()),
         )
 
+    @classmethod
+    def from_frame(
+        cls,
+        name: str,
+        rows: Mapping[str, Sequence[Any]],
+        *,
+        items: Mapping[str, Sequence[Any]] | None = None,
+        users: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Interactions:
+        """Build from a table of interactions, and tables of items and users, joined by id as `with_tables` does.
+
+        Args:
+            name: what reports call the data.
+            rows: by name [r] columns: user, item and, where they are known, rating and timestamp; a data frame of
+                pandas or Polars will do. Nothing is taken from others.
+            items: what is publicly known of items; see `with_tables`.
+            users: what is known of users, which stays with them; see `with_tables`.
+
+        Raises:
+            DataError: a column is missing or has gaps, or a table cannot be joined.
+        """
+        names = [str(one) for one in (rows.columns if hasattr(rows, "columns") else rows)]
+        missing = next((one for one in ("user", "item") if one not in names), None)
+        if missing is not None:
+            raise DataError(f"{name}: the table has columns {', '.join(names[:12])}; expected one called {missing!r}")
+        values: dict[str, Any] = {one: rows[one] for one in ("rating", "timestamp") if one in names}
+        found = cls.from_rows(name, rows["user"], rows["item"], **values)
+        unread = tuple(one for one in names if one not in ("user", "item", *values))
+        return replace(found, unread=unread).with_tables(items=items, users=users)
+
     @property
     def num_users(self) -> int:
         """How many users have at least one interaction."""
