@@ -94,7 +94,7 @@ def test_with_features_and_ratings_places_equal_a_simulation(method: str, tmp_pa
     simulation = replayed(agreed, homes, tmp_path / "server", besides)
     clients = simulation.work.home.clients
     assert len({tuple(one) for one in clients.features["person"][:30].tolist()}) > 5
-    assert method == "two-tower" or float(clients.facts.table(torch.arange(30), torch.ones(30, ITEMS)).max()) == 5
+    assert method == "two-tower" or float(clients.data_tables(torch.arange(30))["rated"].max()) == 5
     assert_equal(agreed, coordinator, {name: one.place for name, one in places.items()}, simulation)
     left = b"".join(one for place in places.values() for one in place.left)
     assert b"user_tower" in left

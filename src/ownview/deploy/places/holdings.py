@@ -19,7 +19,7 @@ from ownview.data.reading.user_tables import read_users
 from ownview.data.splitting.splits import FEWEST, by_time, distinct
 from ownview.data.timeline import Timeline
 from ownview.deploy.agreement import Agreement
-from ownview.federation.facts import OwnFacts
+from ownview.federation.facts import OwnFacts, OwnRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +114,25 @@ def read_holdings(
         order = order[trains[order]]
     train = Ragged.from_pairs(owner[trains], known[trains], len(users))
     line = _timeline(data, owner, known, order, len(users), timed=agreement.order == "times")
-    facts = OwnFacts(users=_about_users(known_of_users, agreement, users))
-    if agreement.ratings and data.rating is not None:
-        facts = facts.with_ratings(owner[known >= 0], known[known >= 0], data.rating[known >= 0], len(users))
+    facts = OwnFacts(_own_rows(data, owner, known, agreement, users), _about_users(known_of_users, agreement, users))
     return Holdings(tuple(users), train, line, torch.from_numpy(held_out), int((known < 0).sum()), facts)
+
+
+def _own_rows(
+    data: Interactions, owner: IntArray, known: IntArray, agreement: Agreement, users: Sequence[str]
+) -> OwnRows | None:
+    """Ratings and quantities of the agreed items, by users as places know them."""
+    order = np.argsort(owner, kind="stable")
+    order = order[known[order] >= 0]
+    counts = np.bincount(owner[order], minlength=len(users))
+    return OwnRows.of(
+        replace(
+            data, users=np.array(users, dtype=object), items=agreement.item_ids, item=known[order], row=data.row[order],
+            offsets=np.concatenate([[0], np.cumsum(counts)]), timestamp=None,
+            rating=None if data.rating is None else data.rating[order],
+            quantity=None if data.quantity is None else data.quantity[order],
+        )
+    )  # fmt: skip
 
 
 def _about_users(file: Path | None, agreement: Agreement, users: Sequence[str]) -> ItemTable | None:
