@@ -152,3 +152,6 @@ def test_places_have_quantities_too(tmp_path: Path) -> None:
         counts[k, held.train.of(k)] = 1
     found = held.facts.table(QUANTITIES, torch.arange(2), counts)
     assert (float(found[0, 1]), float(found[1, 2]), float(found[1, 3]), float(found.sum())) == (7, 5, 2, 14)
+    file.write_text("user,item,quantity\nanna,unheard of,8\n")
+    none = read_holdings(file, agreement("fedmf")).facts
+    assert not none.table(QUANTITIES, torch.arange(1), torch.zeros(1, 24)).any()

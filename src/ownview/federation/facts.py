@@ -78,13 +78,13 @@ class OwnRows:
         The rating is that of the latest of them. So a client sees nothing of rows that are held out.
         """
         values = self.ratings if role is RATINGS else self.quantities
-        if values is None:
-            return None
+        if values is None or not len(values):
+            return None if values is None else torch.zeros_like(counts)
         items, real = self.items.padded(clients)
         cells = (self.items.offsets[clients][:, None] + torch.arange(items.shape[1], device=items.device)) * real
         nth, known = self.nth[cells], counts.gather(1, items)
         counted = real & ((nth + 1 == known) if role is RATINGS else (nth < known))
-        return torch.zeros_like(counts).scatter_add_(1, items, values.to(counts)[cells] * counted)
+        return torch.zeros_like(counts).scatter_add_(1, items, values[cells].to(counts) * counted)
 
 
 @dataclass(frozen=True, eq=False)

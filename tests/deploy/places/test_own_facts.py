@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from ownview.base.errors import SettingError
 from ownview.base.items.item_table import ItemTable
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.folders import ServerFolder
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
 from ownview.deploy.places.holdings import read_holdings
@@ -26,6 +28,7 @@ from ownview.round.scorers import folded_in
 from ownview.runs.experiment import Experiment
 from tests.deploy.replay import Besides
 from tests.deploy.world import ITEMS, QUICK, agreement, assert_equal, replayed, write_homes
+from tests.outcome import Outcome
 
 ABOUT = {"kind": tuple(f"kind {k % 5}" for k in range(ITEMS))}
 SMALL = {"embedding_size": 4, "features": 16, "local_epochs": 2, "learning_rate": 0.05}
@@ -128,6 +131,19 @@ def test_an_agreement_states_what_its_method_asks_for_and_no_more() -> None:
     assert Agreement.unpack(of("rated-towers").pack()) == of("rated-towers")
     with pytest.raises(SettingError, match="parameter 'rated': the data has no ratings; expected a column rating"):
         _agreed(ratings=False).terms()
+
+
+def test_init_states_what_places_know(ownview: Callable[..., Outcome], tmp_path: Path) -> None:
+    rows = [f"i{k},title {k},kind {k % 3}" for k in range(9)]
+    (tmp_path / "items.csv").write_text("\n".join(["item,title,kind", *rows]) + "\n")
+    words = ("--items", tmp_path / "items.csv", "--ratings", "--user-columns", "trade, age")
+    done = ownview("deploy", "init", tmp_path / "server", "rated-towers", *words)
+    assert done.code == 0
+    agreed = ServerFolder(tmp_path / "server").agreement()
+    assert (agreed.ratings, agreed.user_columns, set(agreed.about)) == (True, ("trade", "age"), {"title", "kind"})
+    refused = ownview("deploy", "init", tmp_path / "other", "rated-towers", *words[:2])
+    assert refused.code == 2
+    assert "the data has no ratings; expected a column rating" in refused.err
 
 
 @pytest.mark.parametrize(

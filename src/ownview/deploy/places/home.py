@@ -2,7 +2,7 @@
 
 Only the owner of the folder may read it and what is in it, under any umask.
 
-ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
+ratings.csv          the users' own: user,item and, where known, rating, timestamp, quantity; may grow at any time
 users.csv            where the agreement has columns about users: user and those columns; stays here as ratings do
 floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
 signers.txt          under signed masks, whose signatures the place believes; see `deploy.places.signers`
