@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_files_keep_quantities_and_drop_returns(tmp_path: Path) -> None:
     copied = read_histories(tmp_path)
     assert copied is not None
     assert copied.fingerprint() == data.fingerprint()
-    frame = {"user": ["a", "b", "b"], "item": ["p", "p", "q"], "quantity": [3, 1, 0.5]}
+    frame: dict[str, list[Any]] = {"user": ["a", "b", "b"], "item": ["p", "p", "q"], "quantity": [3, 1, 0.5]}
     assert ov.Interactions.from_frame("shop", frame).fingerprint() == data.fingerprint()
     assert data.in_order_of_appearance().select(np.array([False, True, True])).quantity is not None
     file.write_text("user,item,quantity\na,p,three\nb,p,1\n")
