@@ -22,7 +22,7 @@ from ownview.federation.timelines import Timelines
 from ownview.messages.download import Download
 from ownview.messages.upload import wide
 from ownview.seam.client import Client, Reporting
-from ownview.seam.roles import CHANCE, HISTORY, KEPT, PERSONAL, RATINGS, TIMELINE, USER_FEATURES, Param, visible
+from ownview.seam.roles import CHANCE, HISTORY, KEPT, OWN_DATA, PERSONAL, TIMELINE, USER_FEATURES, Param, visible
 from ownview.seam.training import Params
 
 Axes = dict[str, int | None]
@@ -160,15 +160,15 @@ class Clients:
         return {name: self._of_items(param, samples.clients, samples.items) * samples.real_rows}
 
     def _of_items(self, param: Param, clients: Tensor, items: Tensor | None) -> Tensor:
-        """[B, R] which of the items, or [B, m] of all, clients have, or their ratings of them."""
+        """[B, R] which of the items, or [B, m] of all, clients have, or their ratings or quantities of them."""
         if param.role is HISTORY:
             return self.histories.take(clients, items)
-        rated = self.facts.table(clients, self.histories.take(clients, None))
-        return rated if items is None else rated.gather(1, items)
+        found = self.facts.table(param.role, clients, self.histories.counts(clients))
+        return found if items is None else found.gather(1, items)
 
     def data_tables(self, clients: Tensor) -> Params:
-        """By name [B, m], the clients' histories and ratings, where a method has them."""
-        mine = {name: param for name, param in self.params.items() if param.role in (HISTORY, RATINGS)}
+        """By name [B, m], the clients' histories, ratings and quantities, where a method has them."""
+        mine = {name: param for name, param in self.params.items() if param.role in OWN_DATA}
         return {name: self._of_items(param, clients, None) for name, param in mine.items()}
 
     def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
@@ -259,7 +259,7 @@ class Clients:
     def _predicting(
         self, name: str, param: Param, download: Download, clients: Tensor, items: Tensor | None
     ) -> tuple[Tensor, int | None]:
-        if param.role in (HISTORY, RATINGS):
+        if param.role in OWN_DATA:
             return self._of_items(param, clients, items), 0
         if param.role is USER_FEATURES:
             return self.features[name][clients], 0

@@ -16,6 +16,7 @@ from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import distinct
 from ownview.data.timeline import Timeline
+from ownview.federation.facts import OwnFacts
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms, work_of
@@ -55,13 +56,15 @@ def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientSc
     return folded_in(federation.terms, Download(federation.done, federation.newest(no_clients).values), known, ids)
 
 
-def folded_in(terms: Terms, download: Download, known: Timeline, ids: IdArray) -> ClientScorer:
-    """Scores by new clients: a new client's download, fitted at home."""
+def folded_in(
+    terms: Terms, download: Download, known: Timeline, ids: IdArray, facts: OwnFacts | None = None
+) -> ClientScorer:
+    """Scores by new clients: a new client's download, fitted at home to what they have and know besides."""
     machine, world = terms.machine, terms.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)
     excluded = _leaving(distinct(known.items.to(torch.device("cpu"))), world.num_items, terms.client.work.negatives)
-    work = terms.work(first, known.items, timelines, excluded.to(machine.device), ids)
+    work = terms.work(first, known.items, timelines, excluded.to(machine.device), ids, facts)
     _fold_in(work, download, torch.arange(len(ids), device=machine.device))
     return ClientScorer(work, lambda clients, names: download)
 

@@ -6,6 +6,7 @@
     item features  public values     public values   nothing
     history    its data              its data        nothing
     ratings    its data              its data        nothing
+    quantities its data              its data        nothing
     user features  its data          its data        nothing
     timeline   its data              its data        nothing
     chance     a new draw            a new draw      nothing
@@ -65,6 +66,7 @@ FRESH = Role("fresh", "initial", "initial", "nothing")
 ITEM_FEATURES = Role("item features", "initial", "initial", "nothing")
 HISTORY = Role("history", "data", "data", "nothing")
 RATINGS = Role("ratings", "data", "data", "nothing")
+QUANTITIES = Role("quantities", "data", "data", "nothing")
 USER_FEATURES = Role("user features", "data", "data", "nothing")
 TIMELINE = Role("timeline", "data", "data", "nothing")
 CHANCE = Role("chance", "drawn", "drawn", "nothing")
@@ -76,7 +78,9 @@ RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
 _NEVER_TABLES = (REPORTED, TIMELINE, CHANCE, USER_FEATURES)
-_ALWAYS_TABLES = (HISTORY, RATINGS, ITEM_FEATURES)
+OWN_DATA = (HISTORY, RATINGS, QUANTITIES)
+"""Tables that a client makes of its own data."""
+_ALWAYS_TABLES = (*OWN_DATA, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -216,6 +220,15 @@ def held(*shape: int, initial: Initial = _ZERO) -> Param:
 def history() -> Param:
     """A table [m] of the client's own data: 1 for items that it has in training, else 0."""
     return Param((), HISTORY, rows=True, initial=_ZERO)
+
+
+def quantities() -> Param:
+    """A table [m] of the client's own data: how much it took of every item, added up over its rows in training.
+
+    A row counts its quantity, or 1 where the data has no column quantity: then the table says how often. A protocol
+    that collapses repeated rows (`repeats`) leaves the first of them.
+    """
+    return Param((), QUANTITIES, rows=True, initial=_ZERO)
 
 
 def timeline() -> Param:

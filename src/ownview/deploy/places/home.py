@@ -2,7 +2,8 @@
 
 Only the owner of the folder may read it and what is in it, under any umask.
 
-ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
+ratings.csv          the users' own: user,item and, where known, rating, timestamp, quantity; may grow at any time
+users.csv            where the agreement has columns about users: user and those columns; stays here as ratings do
 floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
 signers.txt          under signed masks, whose signatures the place believes; see `deploy.places.signers`
 state/agreement      what was agreed on with the coordinator
@@ -10,7 +11,8 @@ state/members.json   the users in the order in which they came, and the identiti
 state/newest         what the coordinator has sent last, which recommendations go by
 state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left; of very many, the oldest added up
-state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
+state/releases.jsonl what of it was under a budget; state/frozen.csv and
+                     state/frozen_users.csv, the ratings and users that a budget for sums looks at
 state/secret         what noise is drawn from
 state/signer         the key that the place signs with under signed masks
 state/shown          where uploads are masked, the last round that shares were shown for
@@ -35,7 +37,7 @@ from ownview.deploy.places.signers import SIGNERS, own_signer, trust
 from ownview.privacy.entropy import KEY, NoiseKey
 from ownview.privacy.masking.signatures import Signer, Trust
 
-RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
+RATINGS, USERS, PLACE, FLOOR = "ratings.csv", "users.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
 
 MOST_OF_LOG = 2**24
@@ -83,12 +85,12 @@ class Home:
 
     def keep_private(self) -> list[str]:
         """Make everything here readable by its owner alone; warnings about files that others could read."""
-        own = (RATINGS, PLACE, FLOOR)
+        own = (RATINGS, USERS, PLACE, FLOOR)
         return narrow([self.folder, *(self.folder / name for name in own), *inside(self.state), *inside(self.keys)])
 
     def clear_up(self) -> None:
         """Remove the temporary files that a kill has left. For the resident alone."""
-        for name in ("agreement", "members.json", "newest", "frozen.csv", SENT, SHOWN):
+        for name in ("agreement", "members.json", "newest", "frozen.csv", "frozen_users.csv", SENT, SHOWN):
             drop_unfinished(self.state / name)
 
     @property
@@ -98,6 +100,11 @@ class Home:
         if not file.is_file():
             raise DataError(f"{file}: is not there; expected the users' ratings with columns user,item,timestamp")
         return file
+
+    @property
+    def users(self) -> Path:
+        """What is known of the users besides; need not be there."""
+        return self.folder / USERS
 
     def floor(self) -> Floor | None:
         """The weakest privacy under which the place answers; None before one was set or a coordinator was met."""
