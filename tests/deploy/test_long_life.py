@@ -21,7 +21,7 @@ from ownview.deploy.place import Place
 from ownview.deploy.places import home as homes_of_places
 from ownview.deploy.places.home import SENT, Home, added_up
 from ownview.deploy.places.sent_messages import sent_messages
-from ownview.deploy.transport import InProcess
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 
 SHORT = 4000

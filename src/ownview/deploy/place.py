@@ -335,11 +335,11 @@ def _heard(asked: Envelope) -> dict[str, int]:
 
 
 def _names_in(uploads: Sequence[bytes]) -> list[str]:
-    """What the uploads of a message are of, by the names that the method gave its values."""
+    """Names of the method's values that the uploads of a message hold."""
     first = next((one for one in uploads if one), b"")
     return sorted(Message.unpack(first).tables) if first.startswith(MAGIC) else []
 
 
 def _age(back: int, counted: int) -> tuple[int, int]:
-    """Later messages of a coordinator have higher ones."""
+    """Order of a coordinator's messages: a later one compares greater."""
     return back, counted

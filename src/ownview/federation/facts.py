@@ -1,6 +1,6 @@
 """What clients know besides which items they have: ratings and quantities of their items, and facts about their users.
 
-Both stay at home: a client sees its own alone, and nothing of them is part of any message.
+Both stay on the client: it sees only its own, and no message contains them.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class OwnFacts:
 
 
 def world_of(split: Split, plan: Protection | None = None) -> World:
-    """What a method may know of a split, under a budget or none."""
+    """The `World` of a split, under a budget or none."""
     data = split.data
     columns = () if data.about_users is None else tuple(data.about_users.columns)
     known = data.about, split.num_new, columns, data.rating is not None

@@ -1,4 +1,4 @@
-"""What clients have in training, as methods see it: tables of one number a row, 1 or 0."""
+"""Histories as tables: 1 for an item that the client has in training, else 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ownview.data.ragged import Ragged
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """Made of the training lists on demand; nothing else is held.
+    """Tables made from the training lists on demand; none is stored.
 
     Args:
         train: every client's training items.

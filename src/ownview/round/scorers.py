@@ -1,7 +1,7 @@
-"""What clients score by when they are asked a question: what they hold, and what they know by then.
+"""Scorers for a question: clients with their current values, and the history that they know by then.
 
-Users who never took part get clients too. Such a client receives a new client's download,
-and fits its own values to its history, a few rounds long, without sending anything.
+Users who never took part get clients too. Such a client receives a new client's download
+and fits its private values to its history for a few rounds, without sending anything.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ FOLD_IN = 5
 
 
 def scorer_of(federation: Federation) -> ClientScorer:
-    """Scores by a federation's clients, which do first what their method asks of them."""
+    """The scorer of a federation's clients, prepared by `before_predicting`."""
     return ClientScorer(federation.work, federation.newest)
 
 
 def asked(federation: Federation, question: Question) -> ClientScorer:
-    """Scores by the clients of everybody that a question is about."""
+    """The scorer of a question: the users' own clients, or new clients for strangers."""
     known = question.known.to(federation.machine.device)
     if question.strangers is not None:
         return newcomers(federation, known, question.strangers)
@@ -51,7 +51,7 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
 
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
-    """Scores by clients of users who never took part, from what is known of them alone."""
+    """The scorer of users who never took part, from their known items alone."""
     no_clients = torch.arange(0, device=federation.machine.device)
     return folded_in(federation.terms, Download(federation.done, federation.newest(no_clients).values), known, ids)
 
@@ -80,7 +80,7 @@ def _leaving(histories: Ragged, num_items: int, negatives: int) -> Ragged:
 
 
 def _fold_in(work: Work, download: Download, everybody: Tensor) -> None:
-    """Fit what is the clients' own; who has no history cannot, and keeps the initial values."""
+    """Fit the clients' private values; a client without history keeps the initial values."""
     some = everybody[work.home.train.lengths > 0]
     if work.home.client.phases:
         work.home.clients.begin(download, some)
