@@ -133,6 +133,7 @@ from ownview.seam.roles import history as history
 from ownview.seam.roles import kept as kept
 from ownview.seam.roles import personal as personal
 from ownview.seam.roles import private as private
+from ownview.seam.roles import quantities as quantities
 from ownview.seam.roles import received as received
 from ownview.seam.roles import reported as reported
 from ownview.seam.roles import shared as shared

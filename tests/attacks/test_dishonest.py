@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.dishonest import BEGIN, END, PAGE, read, tables
+from benchmarks.dishonest import BEGIN, END, PAGE, RULES_BEGIN, RULES_END, read, rules, tables
 
 from ownview.attacks.dishonest.audit import DishonestSettings, audit
 from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
@@ -90,6 +90,7 @@ def test_a_plausible_liar_is_counted_like_anybody(method: str, world: Split) -> 
     [
         ("fedmf", "none", "of all lists; --set robust=bounded:4 bounds that"),
         ("fedmf", "bounded:4", "can put an item into"),
+        ("gpfedrec", "none", "of all lists; --set robust=bounded:4 bounds that, at a cost (docs/dishonest.md)"),
         ("gpfedrec", "bounded:4", "can put an item into"),
         ("fedease", "none", "one client that lies is refused"),
     ],
@@ -153,10 +154,33 @@ def test_the_command_says_how_far_liars_get(
     assert all(one["values"]["refused"] == one["values"]["sent"] for one in attacks if "plausible" not in one["attack"])
     bare = json.loads(ownview(*asked, "--unchecked", "--json").out)["attacks"]
     assert all(one["values"]["refused"] == 0 for one in bare if "boosted" not in one["attack"])
-    for wrong, why in ((("--privacy", "central:epsilon=1"), "expected none"), ((), "--unchecked: is for --dishonest")):
-        command = (*asked, *wrong) if wrong else ("attack", "fedease", "--data", "world.csv", "--unchecked")
-        refused = ownview(*command)
+    for wrong, why in (
+        (("--dishonest", "--privacy", "central:epsilon=1"), "expected none"),
+        (("--unchecked",), "--unchecked: is for --dishonest"),
+        (("--goal", "promote"), "--goal: is for --dishonest"),
+        (("--means", "boosted"), "--means: is for --dishonest"),
+        (("--dishonest", "--goal", "promot"), "--goal promot: no such goal of liars; did you mean 'promote'?"),
+        (("--dishonest", "--means", "piek-ipe"), "--means piek-ipe: no such means of liars; did you mean 'pieck-ipe'?"),
+        (
+            ("--dishonest", "--goal", "promote", "--means", "spattack-o-d"),
+            "spattack-o-d degrades the lists; expected --goal degrade",
+        ),
+    ):
+        refused = ownview("attack", "fedease", "--data", "world.csv", *wrong)
         assert (refused.code, why in refused.err) == (2, True), refused.err
+
+
+def test_the_command_tries_the_goals_and_means_that_are_named(
+    tmp_path: Path, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the literature have one goal each, and are tried for no other."""
+    monkeypatch.chdir(tmp_path)
+    write_world(tmp_path / "world.csv")
+    asked = ("attack", "fedmf", "--data", "world.csv", "--rounds", "1", "--dishonest", "--json")
+    told = ownview(*asked, "--goal", "promote", "--goal", "degrade", "--means", "pieck-ipe", "--means", "spattack-l-d")
+    assert told.code == 0, told.err
+    tried = [one["attack"] for one in json.loads(told.out)["attacks"]]
+    assert [*dict.fromkeys(tried)] == ["promote, pieck-ipe", "degrade, spattack-l-d"]
 
 
 @pytest.mark.parametrize(
@@ -189,15 +213,41 @@ def test_tables_that_clients_send_whole_are_not_bounded_by_default(method: str, 
     assert defence(federation(METHODS[method](), small_world(num_users=8)).terms) == rule
 
 
+def test_yes_needs_all_means_for_every_number_of_liars() -> None:
+    rows = [one for one in read() if one["method"] == "fedncf"]
+    lacking = [one for one in rows if (one["server"], one["attack"]) != ("now", "promote, plausible")]
+    assert "| yes |" in tables(rows)
+    assert "| as far as measured |" in tables(lacking)
+    assert "| yes |" not in tables(lacking)
+
+
+def test_rows_of_a_rule_stand_in_the_table_of_rules_alone() -> None:
+    rows = [one for one in read() if one["method"] == "fedmf"]
+    ruled = [one | {"server": "median", "robust": "median"} for one in rows if one["server"] == "now"]
+    assert tables([*rows, *ruled]) == tables(rows)
+    assert "| `fedmf` | median | 0.0 %, 0.0 %, 0.0 % |" in rules([*rows, *ruled])
+    assert "median" not in rules(rows)
+
+
+def test_a_check_is_named_where_uploads_are_checked_whole() -> None:
+    summary = tables(read()).partition("`local-only` sends nothing")[0].splitlines()
+    by = {one.split("`")[1]: one.split("|")[2].strip() for one in summary if one.startswith("| `")}
+    assert (by["fedease"], by["gpfedrec"], by["fedcia"], by["fedncf"]) == ("check", "none", "none", "bounded:4")
+
+
 def test_a_deployment_warns_wherever_the_page_says_that_the_limit_is_not_reached() -> None:
     """By the record, so that a figure which falls behind its limit cannot stay unsaid."""
     summary = tables(read()).partition("`local-only` sends nothing")[0].splitlines()
     missed = {one.split("`")[1] for one in summary if one.endswith("| **no** |")}
-    assert {"pfedrec", "fedmf"} & missed == {"pfedrec"}
-    for method in sorted(missed):
+    unbounded = {one.split("`")[1] for one in summary if "| none |" in one}
+    assert {"pfedrec", "fedmf", "gpfedrec", "perfedrec"} & missed == {"pfedrec", "gpfedrec", "perfedrec"}
+    assert {"gpfedrec", "perfedrec", "fedcia"} <= unbounded
+    for method in sorted(missed | unbounded):
         few = small_world(num_users=8)
         rule = FederationOptions(robust=defence(federation(METHODS[method](), few).terms))
-        assert "lie" in warning(federation(METHODS[method](), few, options=rule).terms), method
+        said = warning(federation(METHODS[method](), few, options=rule).terms)
+        assert "one client that lies can move everybody's lists" in said or method not in unbounded, method
+        assert "lie" in said, method
 
 
 @pytest.mark.parametrize(("method", "rule"), [("pfedrec", "none"), ("pfedrec", "bounded:4"), ("fedmf", "bounded:4")])
@@ -211,6 +261,7 @@ def test_what_start_and_compare_say_of_one_liar_says_what_many_can_do(method: st
 def test_the_page_is_written_from_the_record() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert BEGIN + tables(read()) + END in page
+    assert RULES_BEGIN + rules(read()) + RULES_END in page
 
 
 @pytest.mark.parametrize("method", ["fedease", "fednext", "pfedrec"])

@@ -15,6 +15,7 @@ from ownview.base.errors import SettingError
 from ownview.data.splitting.splits import Split
 from ownview.federation.checks.liars import warning
 from ownview.parts.pairs.pairs_again import PairsAgain
+from ownview.round.scorers import asked
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world
 from tests.attacks.scenes import scene
@@ -71,6 +72,27 @@ def test_the_limit_changes_columns_of_rare_items_alone(world: Split) -> None:
     again = PairsAgain(100.0, 12)({"pairs": plain.server.held["gram"]}, {}).values["weights"]
     assert not bool(again[:, rare].any())
     assert torch.allclose(again[:, ~rare], before[:, ~rare], atol=1e-6)
+
+
+def test_a_limited_item_scores_0_whatever_liars_send_and_above_scores_below_0(world: Split) -> None:
+    """It is no item that is never shown: what the pages say of it."""
+    limited = federation(FedEASE(takers=12), world)
+    limited.round(1)
+    rare = limited.server.held["gram"].diagonal() < 12
+    scores = asked(limited, world.test).scores(torch.arange(8), None)
+    assert not bool(scores[:, rare].any())
+    assert bool((scores[:, ~rare] < 0).any())
+
+
+def test_fednext_counts_takers_among_the_latest_items_alone(world: Split) -> None:
+    counts = []
+    for length in (3, 1000):
+        one = federation(FedNext(length=length), world)
+        one.round(1)
+        counts.append(one.server.held["pairs"].diagonal())
+    latest = torch.bincount(torch.cat([world.timeline.items.of(u)[-3:] for u in range(world.num_users)]), minlength=120)
+    assert counts[0].tolist() == latest.tolist()
+    assert counts[1].sum() > counts[0].sum()
 
 
 @pytest.mark.parametrize(

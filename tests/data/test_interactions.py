@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,3 +116,32 @@ def test_no_rows_and_unknown_users_are_errors() -> None:
 
 def test_it_is_shown_in_a_line() -> None:
     assert repr(build([(1, 1, 1.0, 1), (1, 2, 1.0, 1)])) == "Interactions(rows: 1 users, 2 items, 2 interactions)"
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "columns"])
+def test_tables_of_rows_items_and_users_make_one_data(kind: str) -> None:
+    made: dict[str, Any] = {"polars": pl.DataFrame, "columns": dict}
+    make = pytest.importorskip("pandas").DataFrame if kind == "pandas" else made[kind]
+    rows = make(
+        {"user": ["a", "b", "a"], "item": [3, 1, 1], "rating": [4.0, 2.0, 5.0], "timestamp": [7, 8, 9], "x": [0] * 3}
+    )
+    items = make({"kind": ["k1", "k3"], "item": [1, 3]})
+    users = make({"user": ["b", "unheard of"], "age": [30, 40]})
+    data = Interactions.from_frame("shop", rows, items=items, users=users)
+    assert data.about is not None
+    assert data.about_users is not None
+    assert (data.items.tolist(), data.about.columns) == ([3, 1], {"kind": ("k3", "k1")})
+    assert (data.users.tolist(), data.about_users.columns) == (["a", "b"], {"age": ("", "30")})
+    plain = Interactions.from_rows("shop", ["a", "b", "a"], [3, 1, 1], [4.0, 2.0, 5.0], [7, 8, 9])
+    assert data.fingerprint() == plain.fingerprint()
+    assert data.unread == ("x",)
+    for wrong, message in (
+        (
+            {"rows": make({"user": ["a"], "id": [1]})},
+            "shop: the table has columns user, id; expected one called 'item'",
+        ),
+        ({"rows": rows, "items": make({"item": [1, 1]})}, "the table of items: row 2: item '1' stands in row 1 too"),
+        ({"rows": rows, "users": make({"user": ["z"]})}, "names none of the users of the data"),
+    ):
+        with pytest.raises(DataError, match=message):
+            Interactions.from_frame("shop", **wrong)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ownview.base.errors import DataError
+from ownview.base.items.item_table import ItemTable
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
@@ -23,6 +25,21 @@ from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.round.federation import Federation
 from ownview.round.local_fleet import LocalFleet
+
+
+@dataclass(frozen=True)
+class Besides:
+    """What users know besides: ratings by user and item, columns about them by name and user."""
+
+    ratings: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def added_to(self, data: Interactions) -> Interactions:
+        """The data with it."""
+        pairs = zip(data.users[data.user].tolist(), data.items[data.item].tolist(), strict=True)
+        rating = np.array([self.ratings[pair] for pair in pairs]) if self.ratings else None
+        about = {name: tuple(known.get(one, "") for one in data.users.tolist()) for name, known in self.users.items()}
+        return replace(data, rating=rating, about_users=ItemTable(about) if about else None)
 
 
 class _Logged(LocalFleet):
@@ -50,15 +67,18 @@ class Replay(Federation):
         agreement: of the places.
         holdings: of all users, by identity; users who have none of theirs never came.
         log: who was counted.
+        besides: what users know besides.
     """
 
-    def __init__(self, agreement: Agreement, holdings: Holdings, log: Sequence[CountedRound]) -> None:
+    def __init__(
+        self, agreement: Agreement, holdings: Holdings, log: Sequence[CountedRound], besides: Besides | None = None
+    ) -> None:
         self.log: Mapping[int, CountedRound] = {one.round: one for one in log}
         if log and log[0].round > 1:
             raise DataError(
                 f"a log of participants that begins with round {log[0].round}; expected one from round 1 on"
             )
-        split = split_of(agreement, holdings)
+        split = split_of(agreement, holdings, besides or Besides())
         machine = Machine(torch.device("cpu"), PRECISIONS[agreement.precision])
         super().__init__(agreement.model, split, split.training_items(), agreement.federation, agreement.seed, machine)
 
@@ -72,7 +92,7 @@ class Replay(Federation):
                 self.round(number)
 
 
-def split_of(agreement: Agreement, holdings: Holdings) -> Split:
+def split_of(agreement: Agreement, holdings: Holdings, besides: Besides) -> Split:
     """All users that were agreed on as a simulation has them; who is not in the holdings has nothing."""
     missing = agreement.clients - len(holdings.users)
     no_items = Ragged(torch.zeros(missing + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
@@ -88,7 +108,9 @@ def split_of(agreement: Agreement, holdings: Holdings) -> Split:
         everybody.train.offsets.numpy(),
         everybody.train.values.numpy(),
         np.arange(rows),
+        about=ItemTable(agreement.about) if agreement.about else None,
     )
+    data = besides.added_to(data)
     asked = torch.nonzero(everybody.held_out >= 0)[:, 0]
     right = Ragged.from_pairs(asked.numpy(), everybody.held_out[asked].numpy(), agreement.clients)
     question = Question(right, everybody.timeline, everybody.excluded)

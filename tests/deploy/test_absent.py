@@ -19,7 +19,8 @@ from ownview.deploy.place import Place
 from ownview.deploy.places import home as homes_of_places
 from ownview.deploy.places.home import Home
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import Answering, InProcess
+from ownview.deploy.transport import Answering
+from tests.deploy.in_process import InProcess
 from tests.deploy.lines import Running, enrolled, wait_for
 from tests.deploy.world import CASES, NAMES, agreement, assert_equal, replayed, write_homes
 

@@ -18,9 +18,9 @@ from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
 from ownview.deploy.places.sent_messages import sent_messages
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.round.scorers import scorer_of
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, replayed, write_homes, write_ratings
 from tests.outcome import Outcome
 

@@ -12,7 +12,8 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import Answering, InProcess
+from ownview.deploy.transport import Answering
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import CASES, QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
 

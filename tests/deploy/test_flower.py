@@ -16,8 +16,8 @@ from ownview.deploy.coordination.refusals import NoQuorumError
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
 from ownview.deploy.places.floor import Floor
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 
 flwr = pytest.importorskip("flwr", reason="Flower is not installed; expected the extra: flower")

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import gc
 import json
+import stat
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from benchmarks.soak import BEGIN, END, PAGE, RESULTS, soak, table
 
 from ownview.base.errors import DataError
+from ownview.base.files import append_bounded
 from ownview.deploy.coordination import participants
 from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
 from ownview.deploy.places import home as homes_of_places
-from ownview.deploy.places.home import Home, with_older_half_added_up
+from ownview.deploy.places.home import SENT, Home, added_up
 from ownview.deploy.places.sent_messages import sent_messages
-from ownview.deploy.transport import InProcess
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 
 SHORT = 4000
@@ -63,8 +66,37 @@ def test_logs_stay_short_and_totals_stay_true(tmp_path: Path, monkeypatch: pytes
     assert again.round(61).round == 61
 
 
-def test_a_log_of_nothing_but_cut_lines_keeps_its_newer_half() -> None:
-    assert with_older_half_added_up(["{", "{", "{}", "{}"]) == ["{}", "{}"]
+def test_what_a_kill_cut_short_is_not_added_up() -> None:
+    said = json.dumps({"at": "now", "kind": "upload", "round": 3, "bytes": 7})
+    assert added_up([b"{\n", "{é".encode()[:-1]]) == ""
+    assert json.loads(added_up([f"{said}\n".encode(), b"{\n"]))["messages"] == 1
+
+
+def test_a_log_is_cut_at_the_end_of_a_line_and_its_newest_line_stays(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"aaaa\nbbbb\ncccc\ndd")  # the last cut short
+    append_bounded(log, "e" * 100, 16, lambda older: b"+".join(one.strip() for one in older).decode())
+    assert log.read_text() == "aaaa+bbbb\ncccc\ndd\n" + "e" * 100 + "\n"
+    append_bounded(log, "f", 16)
+    assert log.read_text() == "f\n", "of a line longer than all others nothing newer is left"
+    assert [one.name for one in tmp_path.iterdir()] == ["log.jsonl"]
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_log_is_cut_without_being_held_in_memory(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    line = json.dumps({"at": "2026-01-01T00:00:00+00:00", "kind": "upload", "round": 1, "bytes": 5})
+    number = 2**22 // len(line)
+    (tmp_path / "state" / SENT).write_text(f"{line}\n" * number)
+    assert (tmp_path / "state" / SENT).stat().st_size > 2**22
+    tracemalloc.start()
+    try:
+        append_bounded(home.state / SENT, line, 2**22, added_up)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2**20
+    assert sum(one.get("messages", 1) for one in home.sent()) == number + 1
 
 
 def test_a_log_that_is_short_is_what_it_was(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
+from tests.deploy.in_process import InProcess
 from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, serving, started, wait_for, write_place
 from tests.deploy.world import agreement, assert_equal, replayed, write_homes
 

@@ -18,7 +18,7 @@ from ownview.deploy.places.holdings import Holdings, read_holdings
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions
 from ownview.round.scorers import scorer_of
-from tests.deploy.replay import Replay
+from tests.deploy.replay import Besides, Replay
 
 NAMES = ("east", "north", "west")
 ITEMS = 24
@@ -72,7 +72,7 @@ def write_ratings(home: Path, name: str, users: int) -> None:
 def everybody(agreed: Agreement, homes: Mapping[str, Path], folder: Path) -> Holdings:
     """All users by identity, as the register of a coordinator has it."""
     places = Register(folder / "register.json", agreed.clients).places
-    held = {name: read_holdings(homes[name] / "ratings.csv", agreed) for name in places}
+    held = {name: read_holdings(homes[name] / "ratings.csv", agreed, (), homes[name] / "users.csv") for name in places}
     owner = {identity: (name, k) for name, mine in places.items() for k, identity in enumerate(mine)}
     one_by_one = [_alone(held[name], k) for name, k in (owner[identity] for identity in range(len(owner)))]
     joined = one_by_one[0]
@@ -90,9 +90,9 @@ def _alone(held: Holdings, place: int) -> Holdings:
     )
 
 
-def replayed(agreed: Agreement, homes: Mapping[str, Path], folder: Path) -> Replay:
+def replayed(agreed: Agreement, homes: Mapping[str, Path], folder: Path, besides: Besides | None = None) -> Replay:
     """The simulation of what a coordinator's folder says was done."""
-    simulation = Replay(agreed, everybody(agreed, homes, folder), read_log(folder / "participants.jsonl"))
+    simulation = Replay(agreed, everybody(agreed, homes, folder), read_log(folder / "participants.jsonl"), besides)
     simulation.run()
     return simulation
 

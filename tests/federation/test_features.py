@@ -22,6 +22,7 @@ from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.federation.facts import OwnFacts, world_of
 from ownview.round.scorers import scorer_of
+from ownview.seam.roles import RATINGS
 from ownview.testing import CHECKS, small_world
 from ownview.testing.worlds import federation
 
@@ -84,7 +85,7 @@ def test_ratings_reach_a_client_for_what_it_knows_alone() -> None:
     seen = torch.zeros(1, split.num_items)
     first = int(split.train.of(2)[0])
     seen[0, first] = 1
-    found = facts.table(torch.tensor([2]), seen)
+    found = facts.table(RATINGS, torch.tensor([2]), seen)
     mine = split.data.of(2)
     assert split.data.rating is not None
     wanted = split.data.rating[mine][split.data.item[mine] == first][-1]
@@ -100,7 +101,8 @@ def test_parts_of_facts_are_those_of_their_clients() -> None:
     split = _rated()
     whole, part = OwnFacts.of(split), OwnFacts.of(split).part(range(4, 7))
     seen = torch.ones(3, split.num_items)
-    assert torch.equal(whole.table(torch.arange(4, 7), seen), part.table(torch.arange(3), seen))
+    expected = whole.table(RATINGS, torch.arange(4, 7), seen)
+    assert torch.equal(expected, part.table(RATINGS, torch.arange(3), seen))
     assert part.users is not None
     assert part.users.columns["trade"] == ("trade 1", "trade 2", "trade 0")
     assert torch.equal(whole.encoded(("trade",), 23, 8)[4:7], part.encoded(("trade",), 3, 8))

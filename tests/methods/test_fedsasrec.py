@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -136,6 +137,23 @@ def test_scores_are_those_of_the_network_place_by_place() -> None:
         assert found[client] == pytest.approx(expected, abs=1e-12)
 
 
+def require_slopes(
+    loss_of: Callable[[Values], float], p: Values, upload: dict[str, Tensor], touched: int, seed: int, near: float
+) -> None:
+    """Difference quotients of a loss at one random number of every value (of `items`, in the row `touched`)."""
+    random = np.random.default_rng(seed)
+    for name, value in p.items():
+        row = (touched,) if name == "items" else (0,) * (value.ndim - 1)
+        cell = (*row, int(random.integers(value.shape[-1])))
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = {**p, name: value.copy()}
+            moved[name][cell] += step
+            sides.append(loss_of(moved))
+        found = float(upload[f"gradient.{name}"][(0, *cell)])
+        assert found == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=near), name
+
+
 @pytest.mark.parametrize(
     ("client", "horizon", "smoothing"), [(1, 0.0, 0.0), (2, 0.0, 0.0), (2, 1.5, 0.0), (2, 0.0, 0.2), (2, 1.5, 0.2)]
 )
@@ -145,18 +163,7 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: 
     p, items = plain(one), sequence(one, client)
     upload = sums(one, [client])
     assert float(upload["positions"][0]) == min(len(items) - 1, LENGTH)
-    random = np.random.default_rng(client)
-    for name, value in p.items():
-        touched = (items[-1],) if name == "items" else (0,) * (value.ndim - 1)
-        cell = (*touched, int(random.integers(value.shape[-1])))
-        sides = []
-        for step in (1e-5, -1e-5):
-            moved = {**p, name: value.copy()}
-            moved[name][cell] += step
-            sides.append(loss(moved, items, horizon, smoothing))
-        slope = (sides[0] - sides[1]) / 2e-5
-        found = upload[f"gradient.{name}"]
-        assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
+    require_slopes(lambda p: loss(p, items, horizon, smoothing), p, upload, items[-1], client, 1e-7)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +188,7 @@ def test_a_filter_and_beginnings_have_the_gradients_of_their_losses(
         targets = items[-LENGTH:]
         return float(sum(np.log(np.exp(row).sum()) - row[item] for row, item in zip(rows, targets, strict=True)))
 
-    random = np.random.default_rng(client)
-    for name, value in p.items():
-        touched = (items[-1],) if name == "items" else (0,) * (value.ndim - 1)
-        cell = (*touched, int(random.integers(value.shape[-1])))
-        sides = []
-        for step in (1e-5, -1e-5):
-            moved = {**p, name: value.copy()}
-            moved[name][cell] += step
-            sides.append(whole(moved))
-        found = upload[f"gradient.{name}"]
-        assert float(found[(0, *cell)]) == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-6), name
+    require_slopes(whole, p, upload, items[-1], client, 1e-6)
 
 
 def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:

@@ -19,11 +19,11 @@ from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.place import Place
 from ownview.deploy.places.holdings import read_holdings
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.pages.deployed_model import DeployedModel
 from ownview.pages.export import export
 from ownview.pages.page import page
+from tests.deploy.in_process import InProcess
 from tests.deploy.lines import Running, wait_for, write_place
 from tests.deploy.world import ITEMS, NAMES, QUICK, agreement, write_homes
 from tests.outcome import Outcome

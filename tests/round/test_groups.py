@@ -99,6 +99,7 @@ def test_a_liars_group_does_not_count_and_its_members_go_back(masks: str) -> Non
     honest.round(1)
     for name, value in honest.server.shared.items():
         assert torch.allclose(one.server.shared[name], value, atol=1e-12), name
+    assert (~one.server.joined).nonzero()[:, 0].tolist() == left
     for name, value in before.items():
         assert torch.equal(one.clients.own[name][left], value[left]), name
         assert not torch.equal(one.clients.own[name], value), name
@@ -213,6 +214,18 @@ def test_under_a_budget_every_group_has_the_noise_of_a_sum_by_itself() -> None:
     assert parted.in_sum(1) ** 2 == pytest.approx(plain.in_sum(1) ** 2 * 19 / 4)
     assert "5 sums over about 5 clients each (at least 4)" in grouped.masked.sentence()
     assert grouped.masked.described()["groups"] == 5
+    assert "noise_of_the_median" not in grouped.masked.described()
+
+
+def test_the_noise_of_a_median_is_said_to_be_more_than_that_of_a_sum() -> None:
+    options = FederationOptions(privacy="distributed:epsilon=8,rounds=1,groups=5,combine=median")
+    masked = federation(FEDMF, small_world(), options=options).terms.masked
+    assert masked is not None
+    assert "about pi / 2 times the variance" in masked.described()["noise_of_the_median"]
+    drawn = np.random.default_rng(0).normal(size=(200_000, 3))
+    assert np.median(drawn, axis=1).var() / drawn.mean(axis=1).var() == pytest.approx(1.35, abs=0.02)
+    drawn = np.random.default_rng(0).normal(size=(20_000, 101))
+    assert np.median(drawn, axis=1).var() / drawn.mean(axis=1).var() == pytest.approx(np.pi / 2, rel=0.05)
 
 
 @pytest.mark.parametrize(

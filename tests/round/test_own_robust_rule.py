@@ -11,7 +11,6 @@ import torch
 from ownview.base.errors import SettingError
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.methods.fedmf import FedMF
@@ -20,6 +19,7 @@ from ownview.round.conduct import Round
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 from tests.round.alike import alone, assert_alike, counting
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from ownview.base.randomness import bits, derive, unit
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
-from ownview.deploy.transport import InProcess
 from ownview.messages.upload import Upload
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fedmf import FedMF
@@ -21,6 +20,7 @@ from ownview.round.conduct import LATE, Round
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 from tests.round.alike import alone, assert_alike, counting
 

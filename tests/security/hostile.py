@@ -12,7 +12,8 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind, _checksum, digest_of
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import Answering, InProcess
+from ownview.deploy.transport import Answering
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import agreement, write_homes
 
 EVIL = "zed"

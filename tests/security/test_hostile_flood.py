@@ -16,9 +16,10 @@ import torch
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind, digest_of
 from ownview.deploy.place import Place
-from ownview.deploy.transport import Answering, InProcess
+from ownview.deploy.transport import Answering
 from ownview.messages.limits import LONGEST_LINE
 from ownview.round.conduct import Round
+from tests.deploy.in_process import InProcess
 from tests.deploy.places.test_places import Noted
 from tests.deploy.world import agreement, write_homes
 from tests.security.flood import damaged, hostile

@@ -21,7 +21,6 @@ from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.home import Home
 from ownview.deploy.places.masks import PlaceMasks
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
 from ownview.messages.layout import Layout, Part
@@ -34,6 +33,7 @@ from ownview.privacy.masks import Masks
 from ownview.round.alone import ProcessFederation
 from ownview.seam.training import Params
 from ownview.testing.worlds import federation, small_world
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, replayed, write_homes
 
 NAMES = ("east", "north", "south", "west")

@@ -18,10 +18,10 @@ from ownview import FedEASE
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.testing.worlds import federation, small_world
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import ITEMS, QUICK, agreement, write_homes
 from tests.security.backwards import noise_of, stream_behind
 

@@ -18,8 +18,8 @@ from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.floor import Floor
 from ownview.deploy.places.home import Home
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, write_homes
 
 LOCAL_4, LOCAL_8 = "local:epsilon=4,rounds=2", "local:epsilon=8,rounds=2"

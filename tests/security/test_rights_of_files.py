@@ -15,8 +15,8 @@ import pytest
 from ownview.base.rights import inside
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
-from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, write_homes, write_ratings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights of files as POSIX has them")

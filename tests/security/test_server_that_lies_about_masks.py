@@ -21,7 +21,6 @@ from ownview.deploy.places.floor import Floor
 from ownview.deploy.places.home import Home
 from ownview.deploy.places.signers import SIGNERS
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
 from ownview.federation.checks.liars import warning
 from ownview.federation.options import FederationOptions
 from ownview.messages.layout import Layout, Part
@@ -38,6 +37,7 @@ from ownview.privacy.masking.signatures import Signer, Trust
 from ownview.privacy.masks import Masks
 from ownview.round.federation import Federation
 from ownview.testing.worlds import federation, small_world
+from tests.deploy.in_process import InProcess
 from tests.deploy.places.test_masks import NAMES, masked
 from tests.deploy.world import replayed, write_homes
 

@@ -26,7 +26,7 @@ from ownview.deploy.folders import Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
+from tests.deploy.in_process import InProcess
 from tests.deploy.lines import PATIENCE, Running, free_port, wait_for, write_place
 from tests.deploy.test_processes import Held
 from tests.deploy.world import QUICK, agreement, write_homes

@@ -20,9 +20,9 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
-from ownview.deploy.transport import InProcess
 from ownview.messages import wire
 from ownview.messages.limits import LONGEST_AGREEMENT, LONGEST_LINE
+from tests.deploy.in_process import InProcess
 from tests.deploy.places.test_places import Noted
 from tests.deploy.world import ITEMS, QUICK, agreement, write_homes
 from tests.security.hostile import raw

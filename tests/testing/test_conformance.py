@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -40,6 +41,7 @@ from ownview import (
 )
 from ownview.base.errors import SettingError
 from ownview.registry import METHODS, PLUGINS, build
+from ownview.round.alone import can_travel
 from ownview.seam.client import Training
 from ownview.seam.server import EACH
 from ownview.seam.training import ANY_WORLD
@@ -162,8 +164,10 @@ def test_learns(name: str) -> None:
 
 
 ALONE = list(COMBINATIONS)
-APART = {*METHODS, *(next(name for name in ALONE if name.endswith(f"+{plugin}")) for plugin in PLUGINS)}
-"""In processes of their own: every method, and every plug-in once."""
+APART = ("fedease", "fedrecon", "fedsasrec", "perfedrec", "pfedrec", "fedmf+plgc")
+"""In processes of their own, which take some thirty times as long: few that have every role among them, receive before
+and after the round, and train before they predict. All others stay in one process, with files and bytes alone; the slow
+tests give every one its processes."""
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -172,6 +176,18 @@ def test_alone_equals_vector(name: str) -> None:
     turn, every = ALONE.index(name), options_for(COMBINATIONS[name])
     dtype = torch.float32 if turn % 5 == 4 else torch.float64
     alone_equals_vector(COMBINATIONS[name], every[turn % len(every)], dtype, together=name not in APART)
+
+
+def test_those_in_processes_of_their_own_have_all_that_a_process_must_keep_and_every_method_can_travel() -> None:
+    def kinds(names: Iterable[str]) -> set[object]:
+        found: set[object] = set()
+        for client in (COMBINATIONS[name].client(ANY_WORLD) for name in names):
+            found |= {param.role for param in client.params.values()}
+            found |= {(type(client.work), getattr(client.work, "receives_after", None)), bool(client.before_predicting)}
+        return found
+
+    assert kinds(APART) == kinds(COMBINATIONS)
+    assert [name for name, method in COMBINATIONS.items() if not can_travel(method)] == []
 
 
 @pytest.mark.slow

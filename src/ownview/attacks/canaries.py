@@ -145,12 +145,12 @@ class Space:
 
     @property
     def size(self) -> int:
-        """D."""
+        """D, the number of coordinates."""
         return len(self.places)
 
     @classmethod
     def of(cls, example: Upload, terms: Terms, seed: int) -> Space:
-        """For uploads such as this one."""
+        """The space of the largest value in uploads shaped like `example`."""
         parts = [(name, False, value) for name, value in example.whole.items()]
         parts += [(name, True, value) for name, value in example.sums.items() if isinstance(value, Tensor)]
         name, in_sums, value = max(parts, key=lambda part: part[2].numel())

@@ -31,7 +31,7 @@ class Evidence:
     """One upload as its reader sees it.
 
     Args:
-        client: whose it is; the server knows that by other means than the message.
+        client: identity of the sender, known from the connection and not from the message.
         round: it belongs to.
         samples: how many the message says the client trained on; 0 where it does not say.
         size: bytes of the message.

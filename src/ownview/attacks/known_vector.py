@@ -1,6 +1,6 @@
 """The sign attack of an attacker who knows the user's own vector: an upper bound for attacks by direction.
 
-No server is told it. It bounds what a better guess of the direction could gain, which matters under noise.
+No server receives that vector. It bounds what a better guess of the direction could gain, which matters under noise.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _another(owners: list[int], place: int, people: People) -> int:
 
 
 def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
-    """Sums above rounding and at most 1: where pairs count less the further apart, several people may come to that.
+    """Claim pairs whose sum is above rounding and at most 1; with faded pairs several people can add up to such a sum.
 
     Beside it, two guesses among the same pairs, those whose sum is not above 1, by readers who have no sums: any of
     them, and as many of them as are claimed, those first whose two items most people had. Popular items share a person

@@ -27,7 +27,7 @@ _READS = 0.9
 
 @dataclass(frozen=True)
 class AttackFinding:
-    """What came of an attack.
+    """Result of an attack.
 
     Args:
         attack: its name.

@@ -1,4 +1,4 @@
-"""What Laplace noise without clipping comes to: no epsilon holds for everybody, but each upload has one.
+"""Laplace noise without clipping: no epsilon holds for all users, but each upload has one of its own.
 
 Noise of scale S on every number hides a change of absolute sum A with epsilon A / S and no less: that is the largest
 ratio of densities with and without the change. Nothing bounds A, so a guarantee for all users does not exist; what a

@@ -13,9 +13,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ownview.base.errors import OutputError, UnwrittenError
 from ownview.base.rights import OWN_FILE, OWN_FOLDER
@@ -124,19 +124,39 @@ def append_line(path: Path, line: str, *, private: bool = False) -> None:
             sync_folder(path.parent)
 
 
-def append_bounded(path: Path, line: str, most: int, shortened: Callable[[list[str]], list[str]]) -> None:
-    """Add a line to a private log that never grows beyond `most` bytes and a line.
+def append_bounded(
+    path: Path, line: str, most: int, added_up: Callable[[Iterable[bytes]], str] = lambda older: ""
+) -> None:
+    """Add a line to a private log that never grows beyond `most` bytes and a line; its older half goes before.
+
+    The log is cut as a stream, whole or not at all: a buffer of it is in memory, however long it is.
 
     Args:
         path: of the log.
         line: without its end.
-        most: bytes from which on the log is written anew, whole or not at all.
-        shortened: the log's lines, oldest first -> those that stay.
+        most: bytes from which on the log is cut at the first end of a line behind its middle.
+        added_up: the lines that go, oldest first -> a line in their place, without its end; empty for none.
     """
+    if is_file(path) and path.stat().st_size > most:
+        write_whole(path, lambda temporary: _cut(path, temporary, added_up), private=True)
     append_line(path, line, private=True)
-    if path.stat().st_size > most:
-        kept = shortened(path.read_text(encoding="utf-8").splitlines())
-        write_text(path, "".join(one + "\n" for one in kept), private=True)
+
+
+def _cut(path: Path, shorter: Path, added_up: Callable[[Iterable[bytes]], str]) -> None:
+    with path.open("rb") as log, shorter.open("wb") as kept:
+        log.seek(path.stat().st_size // 2)
+        log.readline()
+        middle = log.tell()
+        log.seek(0)
+        if first := added_up(_lines_until(log, middle)):
+            kept.write(f"{first}\n".encode())
+        log.seek(middle)
+        shutil.copyfileobj(log, kept)
+
+
+def _lines_until(log: BinaryIO, end: int) -> Iterator[bytes]:
+    while log.tell() < end:
+        yield log.readline()
 
 
 def sync_folder(folder: Path) -> None:

@@ -115,7 +115,7 @@ RUNS = Path("runs")
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """One object, which is all that a program reads."""
+    """Print one JSON object, the whole output of a command with --json."""
     typer.echo(json.dumps(values, indent=2))
 
 

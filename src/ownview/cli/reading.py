@@ -100,7 +100,7 @@ def read_or_ask(
     """Read a file; list everything that is wrong with it, and go on all the same where a person at a terminal says so.
 
     Args:
-        console: for the list; None where a program is answered, which is told the first problem alone.
+        console: for the list; None where output is for a program: then only the first problem is reported.
         file: that is read.
         options: that were given.
         read: with such options.

@@ -46,7 +46,7 @@ _SAVING_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Something that workers do with their shards, kept until they have saved what came of it.
+    """A step of work on all shards, kept for replay until workers have saved its results.
 
     Args:
         number: of all steps, from 1.
@@ -167,7 +167,7 @@ class Workers(LocalFleet):
         self._step("after_round", download, clients)
 
     def _step(self, what: str, download: Download, cohort: Tensor, answers: int = 1) -> list[Any]:
-        """Have every shard do something, and wait until all have; returns promises of what came of it."""
+        """Run a step on every shard and wait for all; returns promises of the results."""
         self.fetched = False
         return self._do(what, as_arrays(download.values), self._orders(download, cohort), answers)
 

@@ -41,6 +41,7 @@ class Interactions:
         row: [r] line of each row in the source (0 = first data line); rises inside each user.
         rating: [r] or None where the source has none.
         timestamp: [r] seconds or any increasing clock, or None where the source has none.
+        quantity: [r] how much of its item each row took, or None where the source does not say.
         titles: [m] what a person calls the item, or None.
         about: what else is known of the items, by column; None where nothing is.
         about_users: what is known of the users besides, by column; it stays with them. None where nothing is.
@@ -58,6 +59,7 @@ class Interactions:
     row: IntArray
     rating: FloatArray | None = None
     timestamp: IntArray | None = None
+    quantity: FloatArray | None = None
     titles: tuple[str, ...] | None = None
     about: ItemTable | None = None
     about_users: ItemTable | None = None
@@ -68,7 +70,8 @@ class Interactions:
     _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.users, self.items, self.offsets, self.item, self.row, self.rating, self.timestamp):
+        own = (self.item, self.row, self.rating, self.timestamp, self.quantity)
+        for array in (self.users, self.items, self.offsets, *own):
             if array is not None:
                 array.setflags(write=False)
 
@@ -82,6 +85,7 @@ class Interactions:
         timestamp: Sequence[Any] | IntArray | None = None,
         titles: dict[Any, str] | None = None,
         about: ByItem | None = None,
+        quantity: Sequence[float] | FloatArray | None = None,
     ) -> Interactions:
         """Build from one id pair a row, in source order. Titles and columns about items are looked up by item id.
 
@@ -90,8 +94,10 @@ class Interactions:
         users, items = _column(name, "users", users), _column(name, "items", items)
         rating = None if rating is None else _column(name, "rating", rating).astype(np.float64)
         timestamp = None if timestamp is None else _times(_column(name, "timestamp", timestamp))
-        if len({len(one) for one in (users, items, rating, timestamp) if one is not None}) > 1:
-            found = ", ".join(str(len(one)) for one in (users, items, rating, timestamp) if one is not None)
+        quantity = None if quantity is None else _column(name, "quantity", quantity).astype(np.float64)
+        given = [one for one in (users, items, rating, timestamp, quantity) if one is not None]
+        if len(set(map(len, given))) > 1:
+            found = ", ".join(str(len(one)) for one in given)
             raise DataError(f"{name}: columns of {found} rows; expected as many in each")
         if len(users) == 0:
             raise DataError(f"{name}: no interactions; expected at least one row of user and item")
@@ -108,9 +114,40 @@ class Interactions:
             row=order.astype(np.int64),
             rating=None if rating is None else rating[order],
             timestamp=None if timestamp is None else timestamp[order],
+            quantity=None if quantity is None else quantity[order],
             titles=None if titles is None else tuple(titles.get(i, str(i)) for i in item_ids.tolist()),
             about=None if about is None else ItemTable.aligned(about, item_ids.tolist()),
         )
+
+    @classmethod
+    def from_frame(
+        cls,
+        name: str,
+        rows: Mapping[str, Sequence[Any]],
+        *,
+        items: Mapping[str, Sequence[Any]] | None = None,
+        users: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Interactions:
+        """Build from a table of interactions, and tables of items and users, joined by id as `with_tables` does.
+
+        Args:
+            name: what reports call the data.
+            rows: by name [r] columns: user, item and, where they are known, rating, timestamp and quantity; a data
+                frame of pandas or Polars will do. Nothing is taken from others.
+            items: what is publicly known of items; see `with_tables`.
+            users: what is known of users, which stays with them; see `with_tables`.
+
+        Raises:
+            DataError: a column is missing or has gaps, or a table cannot be joined.
+        """
+        names = [str(one) for one in (rows.columns if hasattr(rows, "columns") else rows)]
+        missing = next((one for one in ("user", "item") if one not in names), None)
+        if missing is not None:
+            raise DataError(f"{name}: the table has columns {', '.join(names[:12])}; expected one called {missing!r}")
+        values: dict[str, Any] = {one: rows[one] for one in ("rating", "timestamp", "quantity") if one in names}
+        found = cls.from_rows(name, rows["user"], rows["item"], **values)
+        unread = tuple(one for one in names if one not in ("user", "item", *values))
+        return replace(found, unread=unread).with_tables(items=items, users=users)
 
     @property
     def num_users(self) -> int:
@@ -186,6 +223,7 @@ class Interactions:
             row=self.row[keep],
             rating=None if self.rating is None else self.rating[keep],
             timestamp=None if self.timestamp is None else self.timestamp[keep],
+            quantity=None if self.quantity is None else self.quantity[keep],
             titles=None if self.titles is None else tuple(self.titles[i] for i in item_kept.tolist()),
             about=None if self.about is None else self.about.select(item_kept.tolist()),
             about_users=None if self.about_users is None else self.about_users.select(user_kept.tolist()),
@@ -207,6 +245,7 @@ class Interactions:
             row=self.row[rows],
             rating=None if self.rating is None else self.rating[rows],
             timestamp=None if self.timestamp is None else self.timestamp[rows],
+            quantity=None if self.quantity is None else self.quantity[rows],
             about_users=None if self.about_users is None else self.about_users.select(users.tolist()),
             _user_position={},
         )
@@ -255,12 +294,13 @@ class Interactions:
         return self.select(~self.repeated_pairs())
 
     def fingerprint(self) -> str:
-        """SHA-256 of ids, pairs, ratings and times in source order: equal data, equal fingerprint."""
+        """SHA-256 of ids, pairs, ratings, times and quantities in source order: equal data, equal fingerprint."""
         digest = hashlib.sha256()
         for ids in (self.users, self.items):
             digest.update("\x1f".join(str(i) for i in ids.tolist()).encode())
         for array in (self.offsets, self.item, self.row, self.rating, self.timestamp):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        digest.update(b"" if self.quantity is None else np.ascontiguousarray(self.quantity).tobytes())
         return digest.hexdigest()
 
 

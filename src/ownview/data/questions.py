@@ -21,7 +21,7 @@ class Question:
         known: what every user's client knows when it is asked, oldest first.
         hidden: every user's items that are no candidates and are never recommended, distinct and ascending.
         unmet: ids of those items.
-        when: [n] the time of the first right answer, which no model is told; None without times.
+        when: [n] the time of the first right answer, hidden from models; None without times.
         strangers: ids of the n users where they never took part in training; None where they are those of the split.
         open: whether nothing is right: all users are asked for a list that cannot be measured.
         earlier: whether it is for the model of `Split.earlier`, which trained on less: its positions are of that split,

@@ -39,11 +39,12 @@ from ownview.runs.experiment import Experiment
 from ownview.seam.initial import Given
 from ownview.seam.method import Federated
 from ownview.seam.protection import Protection
-from ownview.seam.roles import HELD, REPORTED, TIMELINE
+from ownview.seam.roles import HELD, RATINGS, REPORTED, TIMELINE, USER_FEATURES
 from ownview.seam.training import World
 
 ORDERS = ("times", "rows", "none")
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+_AT_HOME = (RATINGS, USER_FEATURES)
 
 _NUMBER = AnyOf((Flag(), Whole(-LARGEST_NUMBER, LARGEST_NUMBER), Real(-1e300, 1e300), Text(LONGEST_TEXT)), "a setting")
 _SETTINGS = Named(AnyOf((_NUMBER, Listed(_NUMBER, MOST_SETTINGS)), "a setting or a list of them"), MOST_SETTINGS)
@@ -60,6 +61,8 @@ _SCHEMA = Record({
     "order": Text(LONGEST_TEXT, ORDERS),
     "hold_out": Flag(),
     "about": Named(Listed(Text(LONGEST_TEXT), MOST_ITEMS), MOST_COLUMNS),
+    "user_columns": Listed(Text(LONGEST_TEXT), MOST_COLUMNS, distinct=True),
+    "ratings": Flag(),
 })  # fmt: skip
 
 
@@ -81,6 +84,8 @@ class Agreement:
         hold_out: whether every user with enough ratings keeps its latest out of training, so that recommendations can
             be measured by it.
         about: by column [m], what is publicly known of the items, where the method asks for it; else empty.
+        user_columns: names of what every place knows of its users, where the method asks for it; values stay there.
+        ratings: whether the method asks for ratings, which every place has then and keeps.
     """
 
     method: str
@@ -95,6 +100,8 @@ class Agreement:
     order: str = "times"
     hold_out: bool = False
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    user_columns: tuple[str, ...] = ()
+    ratings: bool = False
 
     def __post_init__(self) -> None:
         if self.method.endswith(".py"):
@@ -121,21 +128,35 @@ class Agreement:
         hold_out: bool,
         order: str = "times",
         about: ItemTable | None = None,
+        user_columns: Sequence[str] = (),
+        ratings: bool = False,
     ) -> Agreement:
-        """From an experiment; of its data it holds ids, titles and columns of the items alone."""
+        """From an experiment; of its data it holds ids, titles and columns of the items alone.
+
+        What places know of users and whether they have ratings is stated as far as the method asks for it.
+        """
         options = experiment.federation.for_rounds(experiment.rounds_needed)
         made = cls(
             experiment.method, clients, tuple(str(one) for one in items.tolist()), tuple(titles or ()),
             experiment.settings, experiment.plugins, options, experiment.seed, order=order, hold_out=hold_out,
+            about={} if about is None else dict(about.columns), user_columns=tuple(user_columns), ratings=ratings,
         )  # fmt: skip
         params = made.model.client(made.world()).params.values()
-        asks = about is not None and any(isinstance(one.initial, Given) for one in params)
-        return replace(made, about=dict(about.columns)) if asks and about is not None else made
+        looks_at = {name for one in params for name in one.columns}
+        return replace(
+            made,
+            about=made.about
+            if any(isinstance(one.initial, Given) for one in params if one.role not in _AT_HOME)
+            else {},
+            user_columns=tuple(name for name in made.user_columns if name in looks_at),
+            ratings=ratings and any(one.role is RATINGS for one in params),
+        )
 
     def world(self, plan: Protection | None = None) -> World:
         """The world as methods see it."""
         items = ItemTable(self.about) if self.about else None
-        return World(self.clients, len(self.items), self.order, plan, items, grows=True)
+        known = items, 0, self.user_columns, self.ratings
+        return World(self.clients, len(self.items), self.order, plan, *known, grows=True)
 
     @property
     def label(self) -> str:
@@ -203,7 +224,7 @@ class Agreement:
             values = parse_json(_decompressed(data))
             _SCHEMA.require(values, "agreement")
             values["federation"] = FederationOptions.of(values["federation"])
-            lists: dict[str, Any] = {name: tuple(values[name]) for name in ("items", "titles")}
+            lists: dict[str, Any] = {name: tuple(values[name]) for name in ("items", "titles", "user_columns")}
             lists["about"] = {name: tuple(column) for name, column in values["about"].items()}
             return cls(**{**values, **lists, "plugins": tuple((name, own) for name, own in values["plugins"])})
         except (OwnviewError, zlib.error, ValueError) as error:

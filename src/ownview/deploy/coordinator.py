@@ -110,7 +110,7 @@ class Coordinator:
         return self.standing.done
 
     def run(self, rounds: int) -> None:
-        """Run rounds up to this number; then everybody who is there gets what came of them."""
+        """Run rounds up to this number; then all places present get the newest model."""
         for number in range(self.done + 1, rounds + 1):
             self.round(number)
         self.share()

@@ -76,7 +76,7 @@ class DeviceFleet(Fleet):
         self.attempt = time.time_ns()
 
     def choose(self, server: AggregationServer, number: int) -> Tensor:
-        """Wait until there are enough users; the same again where what came is added up once more."""
+        """Wait for enough users; the same users again where arrived uploads are added up once more."""
         if not self.arrived:
             self.forget()
             self.combined = False

@@ -67,7 +67,7 @@ class Place:
         self.residents: Residents | None = None
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
-        self._known_file: tuple[int, int] | None = None
+        self._known_file: tuple[int, ...] | None = None
         self._one_at_a_time = threading.Lock()
         for note in self.notes:
             self.say(f"{self.home.state}: {note}")
@@ -140,6 +140,8 @@ class Place:
         if len(identities) > len(self.members.users):
             raise MessageError(f"{len(identities)} identities for {len(self.members.users)} users")
         if self.agreement is None:
+            if agreement.ratings or agreement.user_columns:
+                read_holdings(self.home.ratings, agreement, known_of_users=self.home.users)
             self._agree(agreement)
             if self.floor is None:
                 self.floor = Floor(agreement.federation.privacy)
@@ -173,7 +175,7 @@ class Place:
     def _users(self) -> int:
         """Number of users now; new ones are appended."""
         if self._known_file != self._file_now():
-            for line in narrow([self.home.ratings]):
+            for line in narrow([self.home.ratings, self.home.users]):
                 self.say(line)
             known = set(self.members.users)
             new = tuple(one for one in map(str, read(self.home.ratings).users.tolist()) if one not in known)
@@ -186,9 +188,9 @@ class Place:
     def _known_members(self) -> int:
         return len(self.members.identities)
 
-    def _file_now(self) -> tuple[int, int]:
-        found = self.home.ratings.stat()
-        return found.st_mtime_ns, found.st_size
+    def _file_now(self) -> tuple[int, ...]:
+        files = (one.stat() for one in (self.home.ratings, self.home.users) if one.is_file())
+        return tuple(number for one in files for number in (one.st_mtime_ns, one.st_size))
 
     # --- rounds ---
 
@@ -302,16 +304,15 @@ class Place:
     def _own_data(self) -> OwnData:
         holdings = self._holdings()
         identities = torch.tensor(self.members.identities, dtype=torch.long)
-        return OwnData(
-            identities, holdings.train, holdings.excluded, holdings.timeline, np.array(holdings.users, dtype=object)
-        )
+        users = np.array(holdings.users, dtype=object)
+        return OwnData(identities, holdings.train, holdings.excluded, holdings.timeline, users, holdings.facts)
 
     def _holdings(self) -> Holdings:
         """What the users that have an identity train on."""
         assert self.agreement is not None
-        return read_holdings(self.releases.ratings(), self.agreement, self.members.users).first(
-            len(self.members.identities)
-        )
+        files = self.releases.ratings(), self.releases.users()
+        known = len(self.members.identities)
+        return read_holdings(files[0], self.agreement, self.members.users, files[1]).first(known)
 
     def _unsent_notes(self) -> list[str]:
         """Notes for the coordinator that were not sent yet."""
@@ -334,11 +335,11 @@ def _heard(asked: Envelope) -> dict[str, int]:
 
 
 def _names_in(uploads: Sequence[bytes]) -> list[str]:
-    """What the uploads of a message are of, by the names that the method gave its values."""
+    """Names of the method's values that the uploads of a message hold."""
     first = next((one for one in uploads if one), b"")
     return sorted(Message.unpack(first).tables) if first.startswith(MAGIC) else []
 
 
 def _age(back: int, counted: int) -> tuple[int, int]:
-    """Later messages of a coordinator have higher ones."""
+    """Order of a coordinator's messages: a later one compares greater."""
     return back, counted

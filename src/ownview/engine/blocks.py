@@ -77,7 +77,7 @@ def plan(clients: Tensor, samples: Tensor, footprint: Needs, budget: int, max_cl
 
     Args:
         clients: [C] positions.
-        samples: [C] training samples of each, or what else a client needs memory for.
+        samples: [C] training samples of each, or another size that its memory follows from.
         footprint: memory of a client.
         budget: bytes for a block; a single client may need more and then stands alone.
         max_clients: in one block.

@@ -82,11 +82,11 @@ def options(device: str) -> dict[str, Any]:
 
 
 class Compiler:
-    """What is compiled for one engine: a function for every step of every phase.
+    """Compiled functions of one engine, one for every step of every phase.
 
     Args:
         client: the method's.
-        compiling: makes a fast function of a plain one, or says None.
+        compiling: compiles a function, or returns None.
     """
 
     def __init__(self, client: Client, compiling: Compiling) -> None:
@@ -95,7 +95,7 @@ class Compiler:
         self.suited: dict[int, bool] = {}
 
     def suits(self, phase: int, rehearse: Callable[[], bool]) -> bool:
-        """Whether a phase's work is the same in every round, which `rehearse` says once."""
+        """Whether a phase's work is the same in every round; `rehearse` is called once to find out."""
         if phase not in self.suited:
             self.suited[phase] = rehearse()
         return self.suited[phase]
@@ -143,7 +143,7 @@ class CompiledStep:
         return torch.tensor(part.optimizer.factors(self.count, number), dtype=torch.float64)
 
     def restart(self, number: int) -> None:
-        """No memory, no steps; rates of the round."""
+        """Reset moments and step counts; take the round's rates."""
         self.taken.zero_()
         for memory in (one for several in self.memories for one in several):
             memory.zero_()
@@ -175,7 +175,7 @@ class CompiledStep:
 
 
 class _Compiled:
-    """A function that is compiled when it is first called, for tensors of all sizes.
+    """A function compiled at its first call, for all sizes.
 
     Other variants of it are for one client, one row or one sample. PyTorch gives up after eight: it hangs on some size
     then, and would be compiled again and again.
@@ -199,12 +199,12 @@ class _Compiled:
 
 
 def _of_compiling(error: Exception) -> bool:
-    """Whether a compiler stumbled, before anything was moved."""
+    """Whether an error is the compiler's, raised before any value was changed."""
     return type(error).__module__ in _COMPILERS or _TRACED_ELSEWHERE in str(error)
 
 
 def _sized(tensor: Tensor, axes: tuple[int, ...] = (0,)) -> Tensor:
-    """A tensor whose sizes along some axes (clients, and rows or samples) may be others in the next call."""
+    """Mark axes of a tensor (clients, and rows or samples) as dynamic for the compiler."""
     for axis in axes:
         torch._dynamo.maybe_mark_dynamic(tensor, axis)
     return tensor

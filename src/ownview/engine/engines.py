@@ -37,7 +37,7 @@ class Engine(ABC):
         seed: of the run.
         device: where it runs.
         users: whose clients they are, by position, for errors.
-        preparing: whether it runs what clients do before they predict, or a round's work.
+        preparing: whether it runs `before_predicting` instead of a round's work.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Engine(ABC):
             stacks: see `train`; the values of each are in its `params` afterwards, maybe in other tensors.
             context: of the round.
             tables: the names of parameters with rows.
-            lasting: whether stacks of these sizes are likely to come again, and there is memory to wait for them.
+            lasting: whether stacks of these sizes are likely to recur, and memory suffices to cache them.
         """
         return [self.train(params, samples, context, tables) for params, samples in stacks]
 
     def renew(self) -> None:
-        """Give back what a round needed and no other does."""
+        """Free memory that only the last round needed."""
         self.recorder.renew()
 
     def _plan(self, tables: frozenset[str]) -> Plan:
@@ -118,7 +118,7 @@ class VectorEngine(Engine):
     def train_all(
         self, stacks: Sequence[Stack], context: Context, tables: frozenset[str], *, lasting: bool = False
     ) -> list[Trained]:
-        """At once; on a GPU in tensors that wait for the next round where that is wished."""
+        """All stacks concurrently; on a GPU in tensors that are cached for the next round if `lasting`."""
         if not self.at_once:
             work = [partial(self.train, *stack, context, tables) for stack in stacks]
             alone = self.compiler is not None and not compiled.COMPILES_BESIDE_THREADS
@@ -148,13 +148,13 @@ class VectorEngine(Engine):
                 here.wait_stream(one)
 
     def renew(self) -> None:
-        """Let go of the stacks that were not seen in this round."""
+        """Drop cached stacks that this round did not use."""
         self.held = {key: fit for key, fit in self.held.items() if key in self.used}
         self.used.clear()
         super().renew()
 
     def _fit(self, place: int, params: Params, samples: Samples, tables: frozenset[str], *, lasting: bool) -> Fit:
-        """Tensors and recordings of a stack: those that waited for it, or new ones."""
+        """Tensors and recordings of a stack: cached, or new ones."""
         key = (place, samples.host_sizes)
         waiting = self.held.get(key)
         if waiting is not None and waiting.takes(params, samples):
@@ -210,7 +210,7 @@ class CompiledEngine(VectorEngine):
 
 
 class LoopEngine(Engine):
-    """One client at a time, exactly as a device would run it. Slow, plain, and the reference; it names the client."""
+    """One client at a time, exactly as a device would run it. Slow, plain, the reference; errors name the client."""
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Trained:
         """One after the other, without padding."""

@@ -40,7 +40,7 @@ class NotedContext(Context):
         return object.__getattribute__(self, name)
 
     def in_phase(self, phase: int) -> NotedContext:
-        """The same in another phase; that is no look at the round."""
+        """The same in another phase, without marking the round as read."""
         return NotedContext(object.__getattribute__(self, "round"), phase, self.numbers, self.looked)
 
     def move_to(self, number: int, by_round: ByRound) -> None:
@@ -52,7 +52,7 @@ class NotedContext(Context):
 
 
 def open_with(opening: Opening, context: Context, p: Params) -> Params:
-    """Values that an opening makes of a client's `p`, the last argument for `partial`."""
+    """Values that an opening computes from a client's `p`; `p` is the last argument, for `partial`."""
     return opening(p, context)
 
 
@@ -94,7 +94,7 @@ class Epoch:
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
 
     def restart(self, number: int) -> None:
-        """Begin round `number`, with the values that are there now."""
+        """Begin round `number` on the current values."""
         self.total_loss.zero_()
         for step in self.steps:
             step.restart(number)

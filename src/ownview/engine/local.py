@@ -76,11 +76,11 @@ class EarlyStop:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """That a phase was opened: with which values, so that rows which are not at hand can follow.
+    """Record of a phase's opening, to be applied later to rows that are not at hand.
 
     Args:
         phase: its number.
-        values: of parameters without rows, as they were then.
+        values: of parameters without rows, at the opening.
     """
 
     phase: int
@@ -144,7 +144,7 @@ class Fit:
         self.opened: list[Opened] = []
 
     def takes(self, params: Params, samples: Samples) -> bool:
-        """Whether other values and samples have their place in these tensors."""
+        """Whether other values and samples have the shapes of these tensors."""
         mine = {**self.params, "": self.samples.rows, " ": self.samples.partners}
         others = {**params, "": samples.rows, " ": samples.partners}
         return mine.keys() == others.keys() and all(
@@ -152,7 +152,7 @@ class Fit:
         )
 
     def load(self, params: Params, samples: Samples) -> None:
-        """Put other values and samples into these tensors, and these tensors into `params`."""
+        """Copy other values and samples into these tensors, and put these tensors into `params`."""
         for name, value in self.params.items():
             params[name] = value.copy_(params[name])
         self.samples.take_over(samples)
@@ -169,7 +169,7 @@ class Fit:
         return self.losses, tuple(self.opened)
 
     def pieces(self, number: int) -> Iterator[None]:
-        """Train in round `number`, a piece at a time, so that work of several stacks can be asked for in turns."""
+        """Train in round `number`, yielding after each piece, so that several stacks can be interleaved."""
         self.opened = []
         for place in self.plan.numbers:
             phase = self.held.get(place)
@@ -215,7 +215,7 @@ class _PhaseAtWork:
         self.once_more = Repeated(self.plan.recorder, self.phase.epochs, fit.pool)
 
     def _step(self, index: int, step: Step, loss: Loss, runs: Runs) -> StepAtWork:
-        """A step on these tensors: compiled where that is wished."""
+        """A step on these tensors; compiled if the plan has a compiler."""
         compiler, names, numbers = self.plan.compiler, tuple(self.params), tuple(self.context.numbers)
         if compiler is not None and compiler.suits(self.place, partial(self._same_in_all_rounds, loss, runs)):
             function = compiler.function(self.place, index, step, names, numbers)
@@ -241,7 +241,7 @@ class _PhaseAtWork:
         return found.pin_memory() if self.turn.is_cuda else found
 
     def restart(self, number: int) -> None:
-        """Begin another round with what stands in the same tensors."""
+        """Begin another round on the same tensors."""
         if self.context.looked:
             self.open.forget()
             self.once_more.forget()

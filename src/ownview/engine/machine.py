@@ -19,7 +19,7 @@ UNKNOWN = 8 * 10**9
 
 
 def free_memory(meminfo: Path = Path("/proc/meminfo"), container: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that can still be had: what is free or gives way (the file cache does), within the container's limit.
+    """Available bytes: free memory and the file cache, within the container's limit.
 
     Args:
         meminfo: the kernel's account of the machine; systems without one count as `UNKNOWN`.
@@ -121,17 +121,17 @@ class Machine:
 
     @property
     def block_bytes(self) -> int:
-        """What a block may take: half of the memory, and on a CPU no more than its caches profit from."""
+        """Bytes of a block: half of the memory, and on a CPU no more than fits its caches well."""
         half = self.memory // 2
         return half if self.device.type == "cuda" else min(half, 512 * 10**6)
 
     @property
     def ranking_bytes(self) -> int:
-        """What a block of users who are ranked may take: scores are read again and again, so a CPU's cache decides."""
+        """Bytes of a block of ranked users: scores are read repeatedly, so a CPU's cache is the limit."""
         return self.block_bytes if self.device.type == "cuda" else min(self.block_bytes, 64 * 10**6)
 
     def require(self, needed: int, what: str, advice: str = "raise --memory or lower embedding_size") -> None:
-        """Raise where values that must stand between rounds do not fit; `advice` says what to do then."""
+        """Raise if values kept between rounds do not fit in memory; the error ends with `advice`."""
         if needed > self.memory:
             raise DeviceError(f"{what} need {readable(needed)} {TOO_LARGE} {readable(self.memory)}; {advice}")
 
@@ -149,7 +149,7 @@ def machine(
 
 
 def share(device: str, memory: str, jobs: int) -> str:
-    """What each of several runs side by side may take by default: an equal share of half of what is free."""
+    """Default memory of each of several concurrent runs: an equal share of half of the free memory."""
     if memory != "auto" or jobs <= 1:
         return memory
     return f"{_half_of_free(_device(device)) // jobs}b"

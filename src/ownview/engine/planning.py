@@ -5,8 +5,8 @@ costs as many rows as that one has. Few large stacks mean few launches and much 
 On a CPU a launch costs little, and what fits into caches counts: see `blocks.plan`. On a GPU the cut with the least
 reckoned time is taken.
 
-The reckoning is by what a device says of itself. A clock would say something else in every process, and with other
-stacks come other roundings: a resumed run would not go on bit for bit.
+Times are estimated from the device's properties. Measured ones would differ between processes, and other stacks round
+otherwise: a resumed run would not continue bit for bit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""On a GPU the next round's samples are drawn beside the training of this one."""
+"""On a GPU: draw the next round's samples in parallel to the training of this one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Prefetch:
     """Draws for the same clients round after round, while the round before trains.
 
     Drawing asks for hundreds of small kernels, which keep the host busier than the GPU. So it is recorded, and replayed
-    with the round's key on a queue beside those that train. What is drawn follows from the key alone, never from when.
+    with the round's key on a side stream. What is drawn follows from the key alone, never from when.
 
     Args:
         wave: the blocks.
@@ -63,8 +63,8 @@ class Prefetch:
         Args:
             number: of the round.
             key: of its draws.
-            draw: waits for nothing, and reads nothing that changes but the key. It is given with every call: held here,
-                it would hold who holds this, and memory would wait for the collector.
+            draw: must not synchronise, and may read nothing that changes but the key. It is an argument of every call:
+                stored here it would make a reference cycle, freed only by the garbage collector.
         """
         self.queue.wait_stream(torch.cuda.current_stream(self.queue.device))
         with torch.cuda.stream(self.queue):
@@ -77,7 +77,7 @@ class Prefetch:
         self.drawn = draw(self.key, self.wave, self.foreseen)
 
     def taken(self, number: int) -> Attempt | None:
-        """What was drawn for a round, in tensors of the caller's own; None where nothing was drawn."""
+        """The prefetched samples of a round, copied for the caller; None if there are none."""
         begun, self.begun = self.begun, None
         if begun is None or begun[0] != number:
             return None
@@ -87,6 +87,6 @@ class Prefetch:
 
 
 def _copied(samples: Samples) -> Samples:
-    """The same in tensors of the queue that asks: later draws are written where these stand."""
+    """Copies on the caller's stream: the originals are overwritten by later draws."""
     mine: dict[str, Any] = {name: value for name, value in vars(samples).items() if isinstance(value, Tensor)}
     return replace(samples, **{name: value.clone() for name, value in mine.items()})

@@ -1,4 +1,4 @@
-"""The same work many times over: on a GPU it is recorded once and replayed without the host's help.
+"""Repeated work: on a GPU it is recorded once as a CUDA graph and replayed.
 
 An epoch of many small batches keeps the host busier than the GPU. A CUDA graph launches all its kernels at once; they
 are the same kernels on the same memory, so results do not change by a bit.
@@ -25,10 +25,9 @@ QUEUES = 8
 
 @functools.cache
 def queue(device: torch.device, number: int) -> torch.cuda.Stream:
-    """One of a GPU's queues beside its usual one, another for every number below 32.
+    """A side stream of a GPU, a different one for every number below 32.
 
-    What is recorded on a queue and what runs on it plainly share the scratch memory of the library for matrix products,
-    so everything that one stack does stays on one queue.
+    Recorded and eager work on one stream share cuBLAS's workspace, so all work of one stack stays on one stream.
     """
     taken = {queue(device, earlier).cuda_stream for earlier in range(number)}
     while True:  # PyTorch hands out 32 of them in turns
@@ -38,7 +37,7 @@ def queue(device: torch.device, number: int) -> torch.cuda.Stream:
 
 
 class Pool:
-    """Memory that recordings share which are replayed one after the other.
+    """Memory shared by recordings that are replayed one after the other.
 
     PyTorch refuses to record into memory of which no recording is left, so the latest one is held on to.
     """
@@ -49,7 +48,7 @@ class Pool:
 
 
 class Recorder:
-    """Turns work into work that is recorded where that helps. One recorder serves one engine."""
+    """Records work where that helps. One recorder serves one engine."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -61,7 +60,7 @@ class Recorder:
         self.renew()
 
     def renew(self) -> None:
-        """Let go of the memory of earlier recordings, once a round, but for those still referenced.
+        """Free memory of earlier recordings, once a round, except of those still referenced.
 
         Where every round has other shapes, what earlier ones needed would pile up; and while a recording is made,
         memory that lies idle cannot be taken back. So it is given back here, once there is much more of it than the
@@ -95,7 +94,7 @@ class Repeated:
     def __call__(self, work: Work) -> None:
         """Do it once more: the same work on the same tensors every time, which must wait for nothing.
 
-        It is given with every call. Held here, it would hold who holds this, and memory would wait for the collector.
+        It is an argument of every call: stored here it would make a reference cycle, freed only by collection.
         """
         self.calls += 1
         recorder = self.recorder
@@ -112,7 +111,7 @@ class Repeated:
         return self.calls < 2 and (self.times < 2 or self.recorder.rehearses)
 
     def forget(self) -> None:
-        """The work is another now: drop what is recorded, and record it only if it comes again."""
+        """The work has changed: drop its recording, and record again only if it repeats."""
         self.graph, self.calls = None, 0
 
     def _recorded(self, work: Work) -> torch.cuda.CUDAGraph:

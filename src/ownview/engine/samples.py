@@ -64,11 +64,11 @@ class Samples:
         return counts.scatter_add(-1, self.rows, self.real_samples.long()) > 0
 
     def copied(self) -> Samples:
-        """A copy in tensors of its own, but for what is the same in every round."""
+        """A copy; tensors that are the same in every round are shared."""
         return replace(self, **{name: getattr(self, name).clone() for name in _CHANGING})
 
     def take_over(self, other: Samples) -> None:
-        """Write the samples of another round, of as many clients with as many samples each, into these tensors."""
+        """Overwrite these tensors with the samples of another round, of the same shapes."""
         for name in _CHANGING:
             getattr(self, name).copy_(getattr(other, name))
 
@@ -90,12 +90,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What is known of some clients before anything is drawn, so that the host waits for no GPU.
+    """Upper bounds known before drawing, so that the host need not wait for a GPU.
 
     Args:
         lengths: of their training lists.
         excluded: length of the longest list that negatives are not drawn from.
-        rows: that they get place for; see `likely_rows`.
+        rows: allocated; see `likely_rows`.
     """
 
     lengths: tuple[int, ...]
@@ -226,7 +226,7 @@ def touched(
 
 
 def marked(sampled: Tensor, present: Tensor, num_items: int, width: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """`touched` by a mark for every item that is there: no sort."""
+    """`touched` by marking present items in an array, without sorting."""
     count = len(sampled)
     marks = torch.zeros(count, num_items + 1, dtype=torch.int32, device=sampled.device)
     marks.scatter_(1, torch.where(present, sampled, num_items), 1)

@@ -1,4 +1,4 @@
-"""One step on a batch: losses, gradients, and what optimisers make of them."""
+"""One step on a batch: losses, gradients, and the optimisers' moves."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PlainStep:
 
 
 def shrunk(shrink: Shrink | None, batch: Batch, context: Context, runs: Runs) -> Tensor | None:
-    """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
+    """[R] or [B, R] weights of |x|; a step's function for one client is mapped over the stack."""
     if shrink is None:
         return None
     weights: Tensor = runs.each(lambda *tensors: shrink(Batch(*tensors), context))(*batch)

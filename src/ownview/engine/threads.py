@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 def in_threads(work: Sequence[Callable[[], Result]]) -> list[Result]:
     """Results of all pieces of work, in order; the last piece, which should be the longest, starts first.
 
-    Each has one thread of PyTorch, so that what it returns does not hang on how many there are. A single piece runs
+    Each has one thread of PyTorch, so that results do not depend on the number of threads. A single piece runs
     here, with all of them. Where one fails, those that have not begun are left out, and its error is raised.
     """
     threads = min(torch.get_num_threads(), len(work))
@@ -31,7 +31,7 @@ def in_threads(work: Sequence[Callable[[], Result]]) -> list[Result]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch works with one thread here: what it returns does not hang on how many there are."""
+    """Limit PyTorch to one thread, so that results do not depend on the number of threads."""
     number = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

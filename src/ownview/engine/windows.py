@@ -15,7 +15,7 @@ from ownview.seam.training import Batch
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What a batch is made of, before anything is counted: a compiled step counts in its own sweeps over memory.
+    """Samples of a batch before rows are counted; a compiled step counts in its own pass over memory.
 
     Args:
         rows: [B, S] or [S] which row each sample is about.
@@ -40,12 +40,12 @@ class Window:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All of them, in order."""
+        """All tensors, in order."""
         return self.rows, self.labels, self.mask, self.partners, self.items
 
     @cached_property
     def batch(self) -> Batch:
-        """Counted once for all steps."""
+        """The batch with counts, shared by all steps."""
         return counted(*self.tensors)
 
 

@@ -1,4 +1,4 @@
-"""What clients hold between rounds: their own values and tables. A device is the same with one client."""
+"""State of clients between rounds: private values and tables. A device is the same with one client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ownview.federation.timelines import Timelines
 from ownview.messages.download import Download
 from ownview.messages.upload import wide
 from ownview.seam.client import Client, Reporting
-from ownview.seam.roles import CHANCE, HISTORY, KEPT, PERSONAL, RATINGS, TIMELINE, USER_FEATURES, Param, visible
+from ownview.seam.roles import CHANCE, HISTORY, KEPT, OWN_DATA, PERSONAL, TIMELINE, USER_FEATURES, Param, visible
 from ownview.seam.training import Params
 
 Axes = dict[str, int | None]
@@ -35,8 +35,7 @@ class Opened:
 
     Args:
         values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
-        beside: by the name that clients know them by, whole tables that are not their own, [B, m, ...], and what
-            stands beside personal values.
+        beside: received tables that stand beside personal ones, [B, m, ...], by the name that clients see.
     """
 
     values: Params
@@ -94,7 +93,7 @@ class Clients:
                 self.own[name] = start.repeat(len(identities), *[1] * start.dim())
 
     def knowing(self, train: Ragged, timelines: Timelines) -> Clients:
-        """The same clients, values and all, that know other items of their own."""
+        """The same clients and values, with other known items."""
         other = copy(self)
         other.timelines, other.histories = timelines, replace(self.histories, train=train)
         return other
@@ -107,7 +106,7 @@ class Clients:
     def begin(self, download: Download, clients: Tensor) -> None:
         """Clients that take part put the tables they received under the copies they keep, once a round.
 
-        A copy that the client goes on from is begun that way when it takes part for the first time.
+        A personal table starts as such a copy when its client takes part for the first time.
         """
         for name, table in self.tables.items():
             role = self.params[name].role
@@ -149,7 +148,7 @@ class Clients:
         return Opened(values, beside)
 
     def _given(self, name: str, param: Param, samples: Samples, download: Download) -> Params:
-        """What clients find in their data or draw."""
+        """Values of roles that clients find in their data, or draw."""
         if param.role is TIMELINE:
             return self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
         if param.role is CHANCE:
@@ -160,19 +159,19 @@ class Clients:
         return {name: self._of_items(param, samples.clients, samples.items) * samples.real_rows}
 
     def _of_items(self, param: Param, clients: Tensor, items: Tensor | None) -> Tensor:
-        """[B, R] which of the items, or [B, m] of all, clients have, or their ratings of them."""
+        """[B, R] history (1 or 0), ratings or quantities of the rows at hand; [B, m] of all items."""
         if param.role is HISTORY:
             return self.histories.take(clients, items)
-        rated = self.facts.table(clients, self.histories.take(clients, None))
-        return rated if items is None else rated.gather(1, items)
+        found = self.facts.table(param.role, clients, self.histories.counts(clients))
+        return found if items is None else found.gather(1, items)
 
     def data_tables(self, clients: Tensor) -> Params:
-        """By name [B, m], the clients' histories and ratings, where a method has them."""
-        mine = {name: param for name, param in self.params.items() if param.role in (HISTORY, RATINGS)}
+        """By name [B, m], the clients' histories, ratings and quantities, where a method has them."""
+        mine = {name: param for name, param in self.params.items() if param.role in OWN_DATA}
         return {name: self._of_items(param, clients, None) for name, param in mine.items()}
 
     def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
-        """[B] what keys the clients' own draws in the download's round."""
+        """[B] keys of the clients' own draws in the download's round."""
         return chances(self.seed, name, download.round, self.identities[clients])
 
     def _own(self, name: str, clients: Tensor, download: Download) -> Tensor:
@@ -212,7 +211,7 @@ class Clients:
                 self.own[name][clients] = value.to(self.own[name].dtype)
 
     def keep_trained(self, samples: Samples, trained: Params, rewritten: Params) -> None:
-        """Store what clients hold on to after training: private values and kept copies.
+        """Store private values and kept copies after training.
 
         Args:
             samples: of the clients.
@@ -259,7 +258,7 @@ class Clients:
     def _predicting(
         self, name: str, param: Param, download: Download, clients: Tensor, items: Tensor | None
     ) -> tuple[Tensor, int | None]:
-        if param.role in (HISTORY, RATINGS):
+        if param.role in OWN_DATA:
             return self._of_items(param, clients, items), 0
         if param.role is USER_FEATURES:
             return self.features[name][clients], 0
@@ -274,7 +273,7 @@ class Clients:
         return (source[name][items], 0) if param.rows and items is not None else (source[name], None)
 
     def _note_squares(self, name: str, values: Params, axes: Axes, download: Download, clients: Tensor) -> None:
-        """NAME.outside of every table that is there."""
+        """Add NAME.outside for every table that has it."""
         sources = {name: "", self.params[name].received_as: name}
         for table in (name, *self.params[name].tables_beside):
             if axes.get(table) == 0:
@@ -285,7 +284,7 @@ class Clients:
                 values[f"{table}.outside"], axes[f"{table}.outside"] = torch.zeros_like(values[table]).sum(), None
 
     def preparing(self, samples: Samples, download: Download) -> Params:
-        """What clients have before they predict, by name [B, ...]; tables hold the touched rows, [B, R, ...]."""
+        """Values that `before_predicting` starts from, by name [B, ...]; tables hold the touched rows, [B, R, ...]."""
         clients, count = samples.clients, len(samples.clients)
         values, axes = self.predicting(download, clients, samples.items)
         values = {
@@ -338,7 +337,7 @@ def planned_bytes(
 ) -> int:
     """Bytes that `Clients` need, before any of it is allocated: of tables, as much as the store that suits them takes.
 
-    It is what stands after everybody took part once. Tables that never begin anew go on growing with what a client
+    That is memory after all clients took part once. Tables that never begin anew go on growing with what a client
     touches; where cohorts are drawn, up to a quarter of dead rows comes on top (see `Segments`), and every table of an
     earlier round that clients still stand on.
     """
@@ -354,14 +353,14 @@ def planned_bytes(
 
 
 def _table_budget(params: Mapping[str, Param], memory: int) -> int:
-    """Bytes that each table of the clients' own may take for its speed: an equal share, so that all of them fit."""
+    """Memory budget of each client table's store: an equal share, so that all fit."""
     return memory // max(sum(param.own and param.rows for param in params.values()), 1)
 
 
 def _rows_for(
     download: Download, name: str, param: Param, table: str, clients: Tensor, items: Tensor | None
 ) -> tuple[Tensor, int | None]:
-    """A received table beside a personal one, and its client axis."""
+    """Rows of a received table beside a personal one, and its client axis."""
     if table == param.everybodys_mean:
         mean = download.values[table]
         return (mean, None) if items is None or not param.rows else (mean[items], 0)

@@ -1,23 +1,90 @@
-"""What clients know besides which items they have: ratings of their items, and facts about their users.
+"""What clients know besides which items they have: ratings and quantities of their items, and facts about their users.
 
-Both stay at home: a client sees its own alone, and nothing of them is part of any message.
+Both stay on the client: it sees only its own, and no message contains them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ownview.base.items.item_table import ItemTable
 from ownview.base.items.item_text import entries_of
 from ownview.base.randomness import derive
+from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.seam.protection import Protection
+from ownview.seam.roles import RATINGS, Role
 from ownview.seam.training import World
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRows:
+    """What k clients know of their rows besides the items, oldest first.
+
+    Args:
+        items: of every row.
+        nth: [total] how many earlier rows of the same client have the same item.
+        ratings: [total]; None where the data has none.
+        quantities: [total]; None where the data has none, and every row counts 1.
+    """
+
+    items: Ragged
+    nth: Tensor
+    ratings: Tensor | None
+    quantities: Tensor | None
+
+    @classmethod
+    def of(cls, data: Interactions) -> OwnRows | None:
+        """Of all rows of some data; None where they say nothing but items."""
+        if data.rating is None and data.quantity is None:
+            return None
+        clock = data.row if data.timestamp is None else data.timestamp
+        order = np.lexsort((data.row, clock, data.user))
+        pair = (data.user * data.num_items + data.item)[order]
+        same = np.argsort(pair, kind="stable")
+        starts = np.flatnonzero(np.append(True, pair[same][1:] != pair[same][:-1])[: len(pair)])
+        nth = np.empty(len(pair), dtype=np.int64)
+        nth[same] = np.arange(len(pair)) - np.repeat(starts, np.diff(np.append(starts, len(pair))))
+        values = (None if one is None else torch.from_numpy(one[order]) for one in (data.rating, data.quantity))
+        items = Ragged.from_pairs(data.user[order], data.item[order], data.num_users)
+        return cls(items, torch.from_numpy(nth), *values)
+
+    def part(self, here: range) -> OwnRows:
+        """Of a range of clients, copied."""
+        offsets = self.items.offsets[here.start : here.stop + 1]
+        cells = slice(int(offsets[0]), int(offsets[-1]))
+        return self._each(
+            Ragged(offsets - offsets[0], self.items.values[cells].clone()), lambda one: one[cells].clone()
+        )
+
+    def to(self, device: torch.device) -> OwnRows:
+        """On a device."""
+        return self._each(self.items.to(device), lambda one: one.to(device))
+
+    def _each(self, items: Ragged, change: Callable[[Tensor], Tensor]) -> OwnRows:
+        values = (None if one is None else change(one) for one in (self.ratings, self.quantities))
+        return OwnRows(items, change(self.nth), *values)
+
+    def table(self, role: Role, clients: Tensor, counts: Tensor) -> Tensor | None:
+        """[B, m] ratings, or sums of quantities, of the earliest counts [B, m] rows of every item; None without such.
+
+        The rating is that of the latest of them. So a client sees nothing of rows that are held out.
+        """
+        values = self.ratings if role is RATINGS else self.quantities
+        if values is None or not len(values):
+            return None if values is None else torch.zeros_like(counts)
+        items, real = self.items.padded(clients)
+        cells = (self.items.offsets[clients][:, None] + torch.arange(items.shape[1], device=items.device)) * real
+        nth, known = self.nth[cells], counts.gather(1, items)
+        counted = real & ((nth + 1 == known) if role is RATINGS else (nth < known))
+        return torch.zeros_like(counts).scatter_add_(1, items, values[cells].to(counts) * counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,52 +92,36 @@ class OwnFacts:
     """Facts of k clients.
 
     Args:
-        rated: items of each that have a rating; None where the data has no ratings.
-        ratings: [total] theirs, in the order of `rated`'s values.
+        rows: about their rows; None where the data has neither ratings nor quantities.
         users: columns about the k users; None where nothing is known of them.
     """
 
-    rated: Ragged | None = None
-    ratings: Tensor | None = None
+    rows: OwnRows | None = None
     users: ItemTable | None = None
 
     @classmethod
     def of(cls, split: Split) -> OwnFacts:
-        """Facts of all clients of a split; a client sees its ratings of known items alone."""
-        data = split.data
-        if data.rating is None:
-            return cls(users=data.about_users)
-        rated = Ragged.from_pairs(data.user, data.item, data.num_users)
-        return cls(rated, torch.from_numpy(data.rating.copy()), data.about_users)
+        """Facts of all clients of a split; a client sees those of rows that it knows alone."""
+        return cls(OwnRows.of(split.data), split.data.about_users)
 
     def part(self, here: range) -> OwnFacts:
         """Facts of a range of clients."""
         users = None if self.users is None else self.users.select(list(here))
-        if self.rated is None or self.ratings is None:
-            return OwnFacts(users=users)
-        offsets = self.rated.offsets[here.start : here.stop + 1]
-        cells = slice(int(offsets[0]), int(offsets[-1]))
-        rated = Ragged(offsets - offsets[0], self.rated.values[cells].clone())
-        return OwnFacts(rated, self.ratings[cells].clone(), users)
+        return OwnFacts(None if self.rows is None else self.rows.part(here), users)
 
     def to(self, device: torch.device) -> OwnFacts:
         """On a device."""
-        if self.rated is None or self.ratings is None:
-            return self
-        return replace(self, rated=self.rated.to(device), ratings=self.ratings.to(device))
+        return replace(self, rows=None if self.rows is None else self.rows.to(device))
 
-    def table(self, clients: Tensor, seen: Tensor) -> Tensor:
-        """[B, m] ratings of what is `seen` [B, m], 1 or 0; 0 for all else. A repeated item has its last rating."""
-        if self.rated is None or self.ratings is None:
-            return torch.zeros_like(seen)
-        items, real = self.rated.padded(clients)
-        cells = self.rated.offsets[clients][:, None] + torch.arange(items.shape[1], device=clients.device)
-        values = self.ratings.to(seen)[cells.clamp(max=len(self.ratings) - 1)]
-        whole = torch.zeros(len(clients), seen.shape[1] + 1, dtype=seen.dtype, device=seen.device)
-        for place in range(items.shape[1]):  # one after the other, so that the last counts on every device
-            target = torch.where(real[:, place], items[:, place], seen.shape[1])
-            whole.scatter_(1, target[:, None], values[:, place, None])
-        return whole[:, :-1] * seen
+    def table(self, role: Role, clients: Tensor, counts: Tensor) -> Tensor:
+        """[B, m] ratings or quantities by how often each item is known, counts [B, m]; 0 for all that are not.
+
+        Without ratings there are zeros; without quantities every row counts 1.
+        """
+        found = None if self.rows is None else self.rows.table(role, clients, counts)
+        if found is None:
+            return torch.zeros_like(counts) if role is RATINGS else counts
+        return found
 
     def encoded(self, columns: tuple[str, ...], count: int, size: int) -> Tensor:
         """[count, size] float32: every user's values, put into `size` places by a hash that everybody has.
@@ -90,7 +141,7 @@ class OwnFacts:
 
 
 def world_of(split: Split, plan: Protection | None = None) -> World:
-    """What a method may know of a split, under a budget or none."""
+    """The `World` of a split, under a budget or none."""
     data = split.data
     columns = () if data.about_users is None else tuple(data.about_users.columns)
     known = data.about, split.num_new, columns, data.rating is not None

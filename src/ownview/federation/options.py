@@ -1,4 +1,4 @@
-"""Options of the federation: who takes part and how the server combines what it gets. No method's business."""
+"""Options of the federation: participation, privacy and how the server combines uploads; independent of the method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LATER = ("robust", "devices")
 
 @dataclass(frozen=True)
 class FederationOptions(Settings):
-    """How a round is run."""
+    """Settings of rounds."""
 
     title: ClassVar[str] = "federation"
 
@@ -79,15 +79,15 @@ class FederationOptions(Settings):
             transforms(self.privacy)
 
     def plain(self) -> dict[str, Any]:
-        """As TOML has them; later settings only where they say something, so that earlier runs keep their names."""
+        """As in TOML; newer settings only if they differ from their defaults, so that older runs keep their names."""
         return {name: value for name, value in super().plain().items() if name not in _LATER or value != "none"}
 
     def for_rounds(self, rounds: int) -> FederationOptions:
-        """With a budget for so many rounds, where there is a budget."""
+        """Options whose budget, if any, is for so many rounds."""
         asked = budget(self.privacy)
         return self if asked is None else replace(self, privacy=str(asked.for_rounds(rounds)))
 
     def repeating(self) -> FederationOptions:
-        """With noise from the seed, where there is a budget: the same again in every run, and not private."""
+        """Options whose budget, if any, draws noise from the seed: repeatable, and not private."""
         asked = budget(self.privacy)
         return self if asked is None else replace(self, privacy=str(replace(asked, seeded=True)))

@@ -1,4 +1,4 @@
-"""What clients train before they predict, where their method asks for it: nothing is sent, nothing is kept."""
+"""Training before prediction (`Client.before_predicting`): nothing is sent or stored."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Preparation:
     """Runs `Client.before_predicting` at some clients, on what they predict with and all their training samples.
 
     Args:
-        work: of the clients, whose values are read when they are asked for and never changed.
-        newest: clients [B], and what is looked at -> the newest download that they have.
+        work: of the clients, whose values are read and never changed.
+        newest: clients [B] and names -> their newest download.
     """
 
     def __init__(self, work: TrainingWork, newest: Callable[[Tensor, frozenset[str] | None], Download]) -> None:
@@ -31,7 +31,7 @@ class Preparation:
         self.engine = engine(home.client, home.name, home.seed, home.machine, home.users, preparing=True)
 
     def values(self, clients: Tensor) -> Params:
-        """By name [B, ...], what these clients [B] have worked out once they predict; empty where nothing is asked."""
+        """By name [B, ...], values that these clients [B] trained for prediction; empty without `before_predicting`."""
         if not self.moved:
             return {}
         self.engine.recorder.renew()

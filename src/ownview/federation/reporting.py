@@ -1,4 +1,4 @@
-"""The work of clients that report: they make summands of what they have, and keep what is their own.
+"""The work of clients that report: they make summands of their data, and keep their private values.
 
 Two engines give the same to rounding: the loop calls the method for one client after the other, the vector engine maps
 it over a block of clients.
@@ -57,7 +57,7 @@ class Needed:
     bytes_per_value: int
 
     def of(self, length: int) -> int:
-        """Bytes where its timeline has this length."""
+        """Bytes for a timeline of this length."""
         return self.work.needed(length) * self.bytes_per_value
 
 
@@ -85,11 +85,11 @@ class ReportingWork:
         return torch.split(clients, max(1, min(machine.block_clients, machine.block_bytes // self.needs.of(0))))
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """One block after the other: what they draw is as large as what they hold."""
+        """Every block is a wave: samples of all items take as much memory as the work itself."""
         return [[block] for block in blocks]
 
     def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Reported]:
-        """All samples of the blocks of a wave."""
+        """The samples of the blocks of a wave."""
         return [self.samples(number, block) for block in wave]
 
     def do_all(self, drawn: Sequence[Reported], downloads: Sequence[Download]) -> Sequence[Upload]:
@@ -97,7 +97,7 @@ class ReportingWork:
         return [self.do(samples, download) for samples, download in zip(drawn, downloads, strict=True)]
 
     def samples(self, number: int, block: Tensor) -> Reported:
-        """All samples of some clients in round `number`, over all items; 0 where the method needs none."""
+        """Batches over all items of B clients in round `number`; all 0 where the method needs no samples."""
         home, width = self.home, self.home.world.num_items
         if self.sampler is None:
             none, zero = block.new_zeros(len(block), 0), torch.zeros((), dtype=home.machine.dtype, device=block.device)
@@ -118,7 +118,7 @@ class ReportingWork:
 
     @torch.no_grad()
     def do(self, samples: Reported, download: Download) -> Upload:
-        """A block reports; who has nothing to send is left out, unless that would tell something of it."""
+        """A block reports; clients with nothing to send are left out, unless their absence would reveal something."""
         home, context = self.home, Context(download.round)
         values, axes = self.values(download, samples.clients, received=not self.work.receives_after)
 
@@ -163,7 +163,7 @@ class ReportingWork:
         return work
 
     def values(self, download: Download, clients: Tensor, *, received: bool = True) -> tuple[Params, Axes]:
-        """What clients see, by name, and the client axis of each; received values as clients prepare them."""
+        """What clients see, by name, and the client axis of each; received values after `prepare_download`."""
         values, axes = self.home.clients.predicting(download, clients, None, self.at_home)
         if received:
             prepared = self.prepare(download)
@@ -171,7 +171,7 @@ class ReportingWork:
         return values, axes
 
     def prepare(self, download: Download) -> Params:
-        """The received values as clients see them, worked out once for all that look before they change again."""
+        """The received values after `prepare_download`, cached until they change."""
         if self.prepared is None or any(download.values[n] is not self.prepared[0].values[n] for n in self.received):
             given = {name: download.values[name] for name in self.received}
             self.prepared = download, self.work.prepare_download(given)
@@ -190,7 +190,7 @@ class ReportingWork:
         self.home.clients.keep(block, new)
 
     def _mapped(self, work: Callable[..., Any], block: Tensor, values: Params, axes: Axes, *more: Any) -> Any:
-        """`work` of every client of a block, stacked: by turns, or mapped."""
+        """`work` of every client of a block, stacked: in a loop, or by `vmap`."""
         if self.home.machine.engine != "loop":
             return torch.vmap(work, in_dims=(axes, *[0] * len(more)))(values, *more)
         each = []
@@ -216,7 +216,7 @@ def reporting(client: Client) -> Reporting:
 
 
 def all_finite(values: Tensor) -> bool:
-    """Whether every number is finite; looked at in parts, because the answer for a number is another number."""
+    """Whether every number is finite; in chunks, because `isfinite` makes a mask as long as its input."""
     return all(bool(torch.isfinite(part).all()) for part in torch.split(values.reshape(-1), TOGETHER))
 
 
@@ -226,7 +226,7 @@ def not_finite(method: str, name: str, number: int) -> str:
 
 
 def _speaking(upload: Upload) -> Upload:
-    """Without the clients whose summands are all 0: who has nothing to send sends no noise either."""
+    """Drop clients whose summands are all 0; they add no noise either."""
     speaks = torch.zeros(len(upload.clients), dtype=torch.bool, device=upload.clients.device)
     for one in parts_of(upload.sums).values():
         sides = one if isinstance(one, Product) else (_numbers(one),)
@@ -236,7 +236,7 @@ def _speaking(upload: Upload) -> Upload:
 
 
 def _numbers(one: Sent | Nearby) -> Tensor:
-    """[B, ...] numbers that are 0 where a client's summand is."""
+    """[B, ...] numbers that are all 0 if and only if the client's summand is."""
     if isinstance(one, Nearby):
         return one.mask
     return one.values if isinstance(one, Patch) else torch.as_tensor(one)

@@ -1,4 +1,4 @@
-"""Scores by clients: every user with what its client predicts with. On a device it is the same with one client."""
+"""Scores by clients, each with the values that it predicts with. A device is the same with one client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClientScorer:
 
     Args:
         work: of the clients.
-        newest: what the server has for them, or sent them last.
+        newest: clients and names -> their newest download.
     """
 
     def __init__(self, work: Work, newest: Newest) -> None:
@@ -54,7 +54,7 @@ class ClientScorer:
         return torch.cat(parts)
 
     def _of_each(self, values: Params, axes: Axes, clients: int) -> Tensor:
-        """[B, C] scores of clients; one row for all where they look at nothing of their own."""
+        """[B, C] scores by client; computed once for all where no private value is read."""
         if all(axis is None for axis in axes.values()):
             return self.home.client.scores(values).expand(clients, -1)
         found: Tensor = torch.vmap(self.home.client.scores, in_dims=(axes,))(values)

@@ -1,4 +1,4 @@
-"""The server: it chooses, sends, takes and combines. It sees uploads, and nothing that clients hold."""
+"""The server: it chooses clients, sends downloads, takes uploads and combines them. It sees no client's state."""
 
 from __future__ import annotations
 
@@ -83,19 +83,19 @@ class AggregationServer:
         return participants(chosen, terms.seed, number, terms.world.num_clients, terms.machine.device)
 
     def _seen(self, number: int) -> Seen:
-        """What the server has seen of its clients as round `number` begins."""
+        """`Seen` of round `number`: the newest reported values."""
         return Seen({name: value.clone() for name, value in self.reported.items()}, self.terms.seed, number)
 
     def download(
         self, number: int, clients: Tensor, names: frozenset[str] | None = None, *, for_training: bool = False
     ) -> Download:
-        """What the server has for these clients.
+        """The download for these clients.
 
         Args:
             number: of the round.
             clients: [B] identities.
-            names: of values that clients read; other mixtures are not made. None for everything.
-            for_training: whether clients are left out that do not receive in this round.
+            names: of values that clients read; mixtures of other values are skipped. None for all.
+            for_training: whether clients that do not receive in this round get no tables.
         """
         values, mixtures = dict(self.shared), {}
         for name, param in self.terms.client.params.items():
@@ -131,12 +131,11 @@ class AggregationServer:
         return partial_sums(self.terms, self.shared, number)
 
     def see(self, upload: Upload) -> None:
-        """Uploads have arrived, as they came; an honest server looks no further."""
+        """Hook for every arriving upload; an honest server does nothing."""
         return
 
     def take(self, upload: Upload) -> None:
-        """Note what the server needs of every single upload; sums are taken by the partial sum."""
-        self.joined[upload.clients] = True
+        """Store what the server keeps by client (mixed tables, reported values); sums are the accumulators' task."""
         for name in (one for one in self.reported if one in upload.whole):
             self.reported[name][upload.clients] = upload.whole[name]
             if name in self.pending:  # the client has added it
@@ -145,14 +144,15 @@ class AggregationServer:
             mixtures.take(upload.clients, upload.whole[name], upload.samples)
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor, made: Params | None = None) -> None:
-        """Combine what has arrived from the clients of the round.
+        """Combine the uploads of the round.
 
         Args:
             number: of the round.
             total: of their uploads.
             cohort: [K] identities.
-            made: by name, what a rule that needs every upload has made of them; see `seam.server.Rule`.
+            made: by name, the change by a rule that needs every upload; see `seam.server.Rule`.
         """
+        self.joined[cohort] = True  # not as uploads arrive: a group of masked ones may be left out after that
         self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
@@ -183,7 +183,7 @@ class AggregationServer:
             self.terms.transform.on_server(total, Summing(number, self.shared.get(BOUND), self.noise))
 
     def _ruled(self, rule: Rule, number: int, mean: Params, made: Params | None, clients: int) -> Params:
-        """The change that a method's own rule makes of a round; values held back take what it remembers."""
+        """The change by a method's own rule; its new held values are stored."""
         if made is None:
             made = rule.function(dict(mean), self.shared | self.held, Arrived(number, clients))
         for name, value in made.items():
@@ -210,7 +210,7 @@ class AggregationServer:
             (self.held if name in self.held else self.shared)[name] = value.to(self.terms.machine.dtype)
 
     def _move_others(self, cohort: Tensor) -> None:
-        """Clients that did not take part follow those that did, where the method has it so, by their next download."""
+        """Move clients outside the cohort (`Cohort.moves`), with their next download."""
         choosing = self.terms.server.cohort
         if choosing is None or not 0 < len(cohort) < self.terms.world.num_clients:
             return
@@ -283,7 +283,7 @@ def planned_bytes(terms: Terms) -> int:
 
 
 def _while_combining(terms: Terms, combine: Sums, standing: int) -> int:
-    """Numbers of a server that stand or are worked out while sums are combined."""
+    """Numbers in memory while sums are combined."""
     if combine.in_place:
         # New values beside old ones that are still empty in the first round, in which every client sends all.
         everybody = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients

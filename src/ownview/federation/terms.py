@@ -84,7 +84,7 @@ class Terms:
         machine: Machine,
         noise: NoiseKey | None = None,
     ) -> Terms:
-        """Checked: what makes no sense is refused with the reason.
+        """Terms, checked; combinations that make no sense are refused with the reason.
 
         Noise under a budget is drawn from `noise`, or where there is none from a fresh key. All other noise, and that
         of a budget which says `noise=seeded`, comes from the seed.
@@ -147,7 +147,7 @@ class Terms:
 
     @property
     def _tells_touched(self) -> bool:
-        """Whether the server must know which rows a client's samples are about: means and ranks among those alone."""
+        """Whether the server must know which rows samples are about, for means and ranks over those clients."""
         ranks = self.server.needs == COORDINATES or self.options.robust.partition(":")[0] in ("trimmed", "median")
         return bool(self.by_row) or (ranks and bool(self.tables))
 
@@ -158,7 +158,7 @@ class Terms:
 
     @cached_property
     def transform(self) -> Transform | None:
-        """Transform of uploads; None for none."""
+        """Clipping and noise on uploads; None without."""
         if self.masked is not None:
             return self.masked
         if self.world.protection is not None:
@@ -167,13 +167,13 @@ class Terms:
 
     @property
     def noise_setting(self) -> str:
-        """What is asked for on uploads: the federation's setting, or the method's own where that says nothing."""
+        """The setting `privacy`: the federation's, or the method's own default."""
         own = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
         return self.options.privacy if self.options.privacy != "none" else own
 
     @cached_property
     def masked(self) -> Masked | None:
-        """What was agreed on for masked sums; None where uploads go as they are."""
+        """Parameters of masked sums; None without masks."""
         plan, asked = self.world.protection, budget(self.options.privacy)
         layout = Layout.of(self.client, self.averaged, self.world.num_items)
         if plan is not None and asked is not None and plan.mode == DISTRIBUTED:
@@ -199,7 +199,7 @@ class Terms:
         )  # fmt: skip
 
     def drawn(self, name: str, *numbers: int) -> Tensor:
-        """A parameter's initial values; numbers, such as a round, tell later draws from the first."""
+        """A parameter's initial values, from the seed and its name; `numbers`, such as a round, key later draws."""
         value = self.client.params[name].drawn(name, self.world.num_items, self.seed, *numbers)
         return value.to(self.machine.device, self.machine.dtype)
 
@@ -219,17 +219,17 @@ class Terms:
         )
 
     def sizes(self, upload: Upload) -> Tensor:
-        """[B] bytes of the messages in which these clients' uploads leave; noise makes everything whole."""
+        """[B] bytes of these clients' messages; with noise they are dense."""
         if self.transform is None or not self.transform.writes_out or not len(upload.clients):
             return self.codec.upload_sizes(self.sent(upload, 1))
         size = self.codec.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
 
     def in_parts(self, upload: Upload) -> list[Upload]:
-        """Some clients at a time, as `sent` needs them.
+        """Uploads cut into blocks, so that `sent` stays within its memory.
 
-        Noise writes summands out, which may be items by items: one client at a time then. Tables it fills, and a number
-        takes some 50 bytes while its noise is drawn. Whole numbers take 8 bytes while they are made.
+        Noise makes summands dense, maybe items by items: then one client at a time. It makes tables dense, too, and
+        needs some 50 bytes a number while it is drawn. Whole numbers take 8 bytes while they are made.
         """
         clients, together = len(upload.clients), len(upload.clients)
         if self.masked is not None:
@@ -271,7 +271,7 @@ class Terms:
         }
 
     def opened(self, download: Download) -> Params:
-        """What all clients make of a download before they look at anything of their own."""
+        """The download after `prepare_download`, which is the same for all clients and done once."""
         work = self.client.work
         if not isinstance(work, Reporting) or work.receives_after:
             return download.values
@@ -288,7 +288,7 @@ class Terms:
 
 
 def _dishonest(upload: Upload, work: Reporting, opened: Params) -> dict[int, str]:
-    """By client, which summands are no honest client's."""
+    """By client, why no honest client can have made its summands."""
     found = {}
     for place, client in enumerate(upload.clients.tolist()):
         try:
@@ -318,12 +318,12 @@ def _require_robust(terms: Terms) -> None:
 
 
 def work_of(home: Household) -> Work:
-    """What the clients of a household do in a round."""
+    """The work of a household's clients: training or reporting."""
     return ReportingWork(home) if isinstance(home.client.work, Reporting) else TrainingWork(home)
 
 
 def _with_options(method: str, server: Server, options: FederationOptions, client: Client) -> Server:
-    """The server with what the federation's options change of it; refuses options that mean nothing to it."""
+    """The server with the federation's options applied; refuses options that do not apply to it."""
     combine = server.combine
     plain = FederationOptions()
     if isinstance(combine, Sums):

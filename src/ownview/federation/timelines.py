@@ -1,4 +1,4 @@
-"""Clients' training items in time order, as methods see them."""
+"""Timelines: clients' training items in time order, with times and masks."""
 
 from __future__ import annotations
 

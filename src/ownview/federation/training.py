@@ -1,4 +1,4 @@
-"""The work of clients that train: begin with what they received, train, keep, and send what changed."""
+"""The work of clients that train: start from the download, train, store private values, send changes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TrainingWork:
         ]
 
     def _look_ahead(self, number: int) -> None:
-        """Begin to draw for the next round where the same clients are likely to train in it, in one wave again."""
+        """Prefetch samples of the next round, if the same clients are likely to train in it, in one wave again."""
         if not (self.waits_for_gpu and self.lasting and self.again and self.cut is not None):
             return
         if self.ahead is None:
@@ -135,7 +135,7 @@ class TrainingWork:
         )  # fmt: skip
 
     def do(self, samples: Samples, download: Download) -> Upload:
-        """Train a block, keep what is its clients' own, and send what changed."""
+        """Train a block, store private values, and return changes as uploads."""
         return self.do_all([samples], [download])[0]
 
     def do_all(self, drawn: Sequence[Samples], downloads: Sequence[Download]) -> Sequence[Upload]:
@@ -227,4 +227,4 @@ class TrainingWork:
         return partial(alone.train, values, samples, Context(number), home.clients.row_names)
 
     def after_round(self, download: Download, clients: Tensor) -> None:
-        """Nothing: clients that train have done everything in the round."""
+        """Does nothing: clients that train have no work after a round."""

@@ -1,4 +1,4 @@
-"""What a block of clients does in a round, whichever its kind: draw samples, work, keep, and send."""
+"""A block's work in a round, training or reporting: draw samples, work, store, send."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ownview.seam.training import World
 
 @dataclass(frozen=True, eq=False)
 class Household:
-    """Some clients with their data, and where they run: all that their work needs to know.
+    """Clients with their data and machine: everything that their work reads.
 
     Args:
         name: of the method, for errors.
         client: the method's.
-        clients: what they hold.
+        clients: their values.
         world: number of clients and items.
         train: their training items.
         excluded: items of each that are never drawn as training negatives.
@@ -65,10 +65,10 @@ class Work(Protocol):
         """Samples of the blocks of a wave for round `number`."""
 
     def do_all(self, drawn: Sequence[Any], downloads: Sequence[Download]) -> Sequence[Upload]:
-        """What `do` does, for the blocks of a wave."""
+        """`do` for all blocks of a wave."""
 
     def do(self, samples: Any, download: Download) -> Upload:
-        """A block works on its samples and keeps what is its own; returns what it sends."""
+        """Work on a block's samples and store private values; returns uploads."""
 
     def loss(self, number: int) -> float | None:
         """The mean loss of all clients that worked since the last call, None where there is none.
@@ -80,4 +80,4 @@ class Work(Protocol):
         """One client's work in a round as a device does it, ready to run; nothing is kept."""
 
     def after_round(self, download: Download, clients: Tensor) -> None:
-        """What clients do once the server has combined."""
+        """Work after the server has combined."""

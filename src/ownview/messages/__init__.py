@@ -1,1 +1,1 @@
-"""What crosses between clients and server: a download and an upload, their bytes, sizes and sums. One codec for all."""
+"""Messages between clients and server: download and upload, their bytes, sizes and sums. One codec for all."""

@@ -1,7 +1,7 @@
 """The rule `bounded:F`: no client moves more than F times what clients usually do, in whole, in any row, or by weight.
 
 A bound on an upload's norm alone is not enough: an honest change is spread over hundreds of rows of an item table, and
-a liar puts all of it into one. So every part of an upload is bounded by itself, by what others of the round sent of it:
+a liar puts all of it into one. So every part of an upload has a bound of its own, from the same part of the others:
 
     samples   at most F times the round's median
     rows      of every table, at most F times the median length of the round's rows that are not 0
@@ -23,7 +23,7 @@ from ownview.seam.client import Patch, Product, Sent
 
 
 def bounded(uploads: list[Upload], weights: Tensor, factor: float) -> list[Upload]:
-    """Uploads with everything beyond the bounds brought down to them.
+    """Uploads scaled down to the bounds.
 
     Args:
         uploads: all of a round.
@@ -56,7 +56,7 @@ def _tables(parts: Sequence[Tensor], factor: float) -> list[Tensor]:
 
 
 def _bounded(parts: Sequence[Sent], factor: float) -> list[Sent]:
-    """One part of all uploads: first its rows, then all of it."""
+    """One part of all uploads: bound its rows, then the part as a whole."""
     lengths = [_row_lengths(one) for one in parts]
     most = _most(lengths, factor)
     rows = [_scaled_rows(one, _shrink(row, most)) for one, row in zip(parts, lengths, strict=True)]
@@ -66,7 +66,7 @@ def _bounded(parts: Sequence[Sent], factor: float) -> list[Sent]:
 
 
 def _row_lengths(one: Sent) -> Tensor:
-    """[B, k] of a part's rows; [1, 0] of a product, which is not written out, and of what is no table."""
+    """[B, k] norms of a part's rows; [1, 0] for a product, which is not written out, and for values without rows."""
     values = one.values if isinstance(one, Patch) else one
     if isinstance(values, Product) or values.dim() < 3:
         return torch.zeros(1, 0, dtype=torch.float64)

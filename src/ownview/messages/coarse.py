@@ -1,7 +1,7 @@
-"""Rows whose values take one byte each: whole numbers from -127 to 127, times a power of two that is the row's.
+"""Rows whose values take one byte each: whole numbers from -127 to 127, times one power of two a row.
 
-Nothing is rounded here. A client that wants so short a message makes its values such multiples (`parts.shortened`), and
-they come back bit for bit; a value that is none, one with noise on it, say, is sent at full length.
+Nothing is rounded here: a client rounds its values to such multiples itself (`parts.shortened`), and they come back bit
+for bit. Other values, such as noisy ones, are sent at full length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """A table of which only some rows are not 0, and these are multiples of a power of two each.
+    """A table with few rows that are not 0, each of multiples of a power of two.
 
     Args:
         rows: [R] which, ascending.
@@ -41,7 +41,7 @@ class Coarse:
 
 
 def steps(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The power of two of every row, and whether the row is multiples of it.
+    """Exponent of every row, and whether all of its values are multiples of that power of two.
 
     Args:
         values: [..., R, w].
@@ -65,7 +65,7 @@ def _counts(values: Tensor, power: Tensor) -> Tensor:
 
 
 def packed(values: Tensor) -> bytes | None:
-    """Exponents in two bytes each, then values [R, w] in one each; None where they are no such multiples."""
+    """Exponents in two bytes each, then values [R, w] in one byte each; None if values are not such multiples."""
     power, fits = steps(values)
     if not bool(fits.all()):
         return None
@@ -73,7 +73,7 @@ def packed(values: Tensor) -> bytes | None:
 
 
 def unpacked(power: Array, counts: Array, kind: str) -> Array:
-    """[R, w] values of a kind; `ValueError` where an exponent or a number is none that is sent."""
+    """[R, w] values of type `kind`; `ValueError` for an exponent or a number that `packed` never writes."""
     if len(power) and not LOWEST <= int(power.min()) <= int(power.max()) <= HIGHEST:
         raise ValueError(f"a step of 2^{int(power.min())} to 2^{int(power.max())}; expected 2^{LOWEST} to 2^{HIGHEST}")
     if counts.size and int(counts.min()) < -LARGEST:

@@ -1,4 +1,4 @@
-"""How a method's messages are written, read and weighed: one place for all three, so that they cannot differ."""
+"""Writes, reads and sizes a method's messages: one place for all three, so that they cannot differ."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Codec:
         mixed: names of the personal tables that the server mixes for each client.
         tells_samples: whether the server needs to know how many samples a client has.
         tells_touched: whether it needs to know which rows a client's samples are about, noise or not.
-        shrunk: names of values that training makes exactly 0, so that zeros are worth looking for.
+        shrunk: names of values that training makes exactly 0, so that a sparse form is tried.
         words: how many whole numbers modulo 2^32 a client sends in the place of tables; 0 where it sends tables.
         width: bytes of a value.
-        sends: names of all that a client's upload holds, whole numbers and the rows it touched apart.
+        sends: names of a client's uploaded values, without whole numbers and touched rows.
     """
 
     client: Client
@@ -54,7 +54,7 @@ class Codec:
     # --- down ---
 
     def write_download(self, download: Download, index: int) -> bytes:
-        """The message to the client at a place of the stack."""
+        """The message to the client at one position of the stack."""
         tables: dict[str, wire.Table] = {
             name: wire.Whole(download.mixtures[name][index]) if name in self.mixed else download.values[name]
             for name in self._downloaded(receives=download.receives is None or bool(download.receives[index]))
@@ -77,7 +77,7 @@ class Codec:
         return Download(message.round, tables, mixtures, moves, None if receives else torch.tensor([False]))
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
-        """Bytes of the message to one client, which receives tables in this round or does not."""
+        """Bytes of the message to one client, by whether it receives tables in this round."""
         sizes: dict[str, int] = {}
         for name in self._downloaded(receives=receives):
             value = download.values[name]
@@ -89,7 +89,7 @@ class Codec:
         return int(wire.message_size(sizes))
 
     def dense_download(self, download: Download) -> int:
-        """Bytes of the tables of a download without regard to zeros."""
+        """Bytes of a download's tables if all were dense."""
         values = (download.values[name] for name in self._downloaded(receives=True))
         return sum(wire.dense_size(tuple(value.shape), value.element_size()) for value in values)
 
@@ -202,7 +202,7 @@ class Codec:
         return self.client.work.sends if isinstance(self.client.work, Reporting) else {}
 
     def _sparse(self, name: str, table: wire.Rows) -> wire.Table:
-        """By row, or, where training makes zeros, with every zero left out, if that is shorter."""
+        """The table by row, or sparse, if training makes zeros and that is shorter."""
         if name not in self.shrunk or table.always:
             return table
         whole = wire.whole_table(table)
@@ -259,7 +259,7 @@ def _nonzero(rows: Tensor, touched: Tensor) -> Tensor:
 
 
 def _sent(table: wire.Table) -> Tensor | Patch:
-    """A summand of one client as it was read, stacked."""
+    """A parsed summand, as a stack of one client."""
     if isinstance(table, wire.Matrix) and isinstance(table.cells, Patch):
         rows, columns, values = table.cells
         return Patch(rows[None], columns[None], values[None])
@@ -269,7 +269,7 @@ def _sent(table: wire.Table) -> Tensor | Patch:
 
 
 def _rows_of(tables: Sequence[wire.Table]) -> Tensor:
-    """[R] the rows that all tables sent by row are about: the same in each."""
+    """[R] rows of the tables that are sent by row; refused unless all tables have the same."""
     found = [table.rows for table in tables if isinstance(table, wire.Rows)]
     if len(found) < len(tables) or any(not torch.equal(one, found[0]) for one in found[1:]):
         raise MessageError("an upload whose tables are about different rows; expected the same rows in each")

@@ -1,4 +1,4 @@
-"""What the server sends to clients before they work, or after."""
+"""The message from server to clients, before they work or after."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Download:
     Args:
         round: that begins, from 1.
         values: by name, whole values that are the same for all of them, means beside personal tables included.
-            Of personal tables, what a client begins with that takes part for the first time.
+            Of personal tables, the initial value of a client that takes part for the first time.
         mixtures: by the name of the personal table, what the server mixed for each client, [B, m, ...].
-        moves: by the name of the reported value, what each client has to add to its own, [B, ...].
+        moves: by the name of the reported value, what each client adds to its own, [B, ...].
         receives: [B] False for clients that get no table in this round; None where all get one.
     """
 

@@ -1,4 +1,4 @@
-"""Which tables a message from elsewhere may hold: the first thing that is looked at of every table."""
+"""Which tables an untrusted message may hold: checked first, for every table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a table that comes from elsewhere may be.
+    """Shape and width that an arriving table must have.
 
     Args:
         shape: that it has.
@@ -28,7 +28,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Expected:
-    """Tables that a message from elsewhere may hold, so that no message can demand more memory.
+    """Tables that an untrusted message may hold, so that no message can make the reader allocate more.
 
     Args:
         shapes: by name.
@@ -39,7 +39,7 @@ class Expected:
     width: int
 
     def of(self, name: str) -> Expectation:
-        """A table's; refuses names that are not expected."""
+        """The expectation of a table; refuses other names."""
         if name not in self.shapes:
             raise ValueError(f"a table {name[:40]!r} that is not expected")
         return Expectation(self.shapes[name], self.width)

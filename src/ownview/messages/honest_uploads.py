@@ -23,7 +23,7 @@ def require_honest(upload: Upload, work: Reporting, opened: Params) -> None:
     Args:
         upload: a stack of one.
         work: that declares what summands can be.
-        opened: what clients of the round made of their download.
+        opened: the round's download after `prepare_download`.
     """
     bounded = (name for name, one in work.sends.items() if one.symmetric or one.honest != Honest())
     looked_at = work.sends if work.together is not None else frozenset(bounded)
@@ -39,7 +39,7 @@ def require_honest(upload: Upload, work: Reporting, opened: Params) -> None:
 
 
 def _wrong(one: Cells, declared: Summand) -> str:
-    """What no honest client sends; empty where one can."""
+    """Why no honest client sends this; empty if one can."""
     bounds, (rows, columns, cells) = declared.honest, one
     if not cells.numel():
         return ""
@@ -59,7 +59,7 @@ def _symmetric(cells: Tensor) -> bool:
 
 
 def _cells(one: Sent, shape: tuple[int, ...]) -> Cells:
-    """Rows [k] and columns [l], ascending, of one client that are not 0, and the numbers [k, l] where they cross."""
+    """Rows [k] and columns [l] of one client's summand that are not 0, ascending, and their values [k, l]."""
     height, width = (shape[0], prod(shape[1:])) if shape else (1, 1)
     if isinstance(one, Patch):
         rows, values = one.rows[0], one.values[0]

@@ -1,7 +1,7 @@
-"""Where every number of an upload stands in one vector, so that all of it can be bounded, masked and added up at once.
+"""Layout of an upload as one vector, so that all of it can be clipped, masked and added up at once.
 
-Of a symmetric matrix one half is enough: its diagonal, and what is above it times sqrt 2. The vector is then as long as
-everything it stands for, and equal noise on all of its numbers is half the variance off the diagonal.
+Of a symmetric matrix one half is enough: its diagonal, and the values above it times sqrt 2. The vector then has the
+norm of the whole matrix, and equal noise on all of its numbers is half the variance off the diagonal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ownview.seam.training import Params
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the vector.
+    """One value's part of the vector.
 
     Args:
         name: of the values.
         shape: of them.
-        summand: whether they are one, else a change.
+        summand: whether they are a summand, else a change.
         symmetric: whether they are a symmetric matrix.
     """
 
@@ -38,7 +38,7 @@ class Part:
 
     @property
     def size(self) -> int:
-        """How many numbers stand for it."""
+        """Numbers in the vector."""
         side = self.shape[0] if self.shape else 1
         return side * (side + 1) // 2 if self.symmetric else prod(self.shape)
 
@@ -89,13 +89,13 @@ class Part:
 
 
 def _has_cells(one: Sent | None) -> bool:
-    """Whether it is a patch that names its rows and its columns, and leaves the rest of its matrix out."""
+    """Whether it is a patch of some rows and some columns."""
     return isinstance(one, Patch) and not one.of_rows
 
 
 @lru_cache(maxsize=4)
 def _triangle(side: int, device: torch.device) -> Tensor:
-    """[2, size] rows and columns on and above the diagonal; every client asks for the same."""
+    """[2, size] rows and columns on and above the diagonal; cached, as all clients need the same."""
     return torch.triu_indices(side, side, device=device)
 
 
@@ -136,12 +136,12 @@ class Layout:
         return every[0] if len(every) == 1 else torch.cat(every, dim=1)
 
     def named(self, flat: Tensor) -> Params:
-        """By name [B, ...], what `flat` returned."""
+        """Values by name [B, ...], from vectors that `flat` returned."""
         pieces = torch.split(flat, [part.size for part in self.parts], dim=1)
         return {part.name: part.whole(piece) for part, piece in zip(self.parts, pieces, strict=True)}
 
     def spread_out(self, upload: Upload, named: Params) -> Upload:
-        """The upload with numbers by name in the place of its words."""
+        """The upload with values by name in place of its words."""
         summands = {part.name for part in self.parts if part.summand}
         sums = {name: value for name, value in named.items() if name in summands}
         whole = {name: value for name, value in named.items() if name not in summands}

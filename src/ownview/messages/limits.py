@@ -1,4 +1,4 @@
-"""What a message may hold at most: every limit on what arrives, at a server and at a place, in one table.
+"""Size limits of arriving messages, at a server and at a place, in one table.
 
 A message is untrusted. Before any of it is believed, and before memory is taken for it, it is compared
 with these numbers. Each is far above what an honest message needs and far below what would harm the reader.

@@ -1,4 +1,4 @@
-"""Sums of `Nearby` summands, made without writing a cell of any client's out.
+"""Sums of `Nearby` summands, without expanding any client's cells.
 
 A client with n items has n^2 cells, and writing, weighing and adding them one by one takes longer than all the rest of
 a round. With r = exp(-1 / tau), the value r^|a - b| of items at places a > b is a product of two numbers as soon as a

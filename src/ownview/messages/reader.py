@@ -1,4 +1,4 @@
-"""The numbers of a message, read one after the other, each held against what it may be."""
+"""Reads the numbers of a message in order and checks each against its range."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Reader:
 
     Args:
         data: of a message.
-        place: to begin at.
-        kind: of values.
+        place: offset to begin at.
+        kind: dtype of values.
         bounded: whether values that are not finite, or beyond `LARGEST_VALUE`, are refused.
     """
 

@@ -8,8 +8,8 @@
     multi-krum:L  the mean of the n - L uploads that are nearest so
     geometric     the point with the least sum of distances to all uploads (Pillutla et al. 2022), by Weiszfeld's steps
 
-A rule sees all uploads of a round and changes them; what it makes is added up as it is. So a server keeps every upload
-until the round is over.
+A rule maps all uploads of a round to changed ones, which are then added up. So a server keeps every upload until the
+round is over.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ RobustRule = Callable[[list[Upload], Tensor], list[Upload]]
 def settled(
     uploads: Iterable[Upload], rule: RobustRule, weighting: str = "uniform", personal: Params | None = None
 ) -> Iterator[Upload]:
-    """What a rule makes of all uploads of a round.
+    """All uploads of a round, changed by a rule.
 
     Args:
         uploads: of the round.
         rule: that changes them.
         weighting: clients count by their "samples", or are "uniform".
-        personal: by name, what the server has of tables that clients send whole; a rule sees what differs from it.
+        personal: by name, the server's tables where clients send whole tables; a rule sees differences from them.
     """
     base = personal or {}
     held = [with_tables_moved(one, base, -1) for one in uploads if len(one.clients)]
@@ -143,13 +143,13 @@ def krum(uploads: list[Upload], weights: Tensor, liars: float) -> list[Upload]:
 
 
 def multi_krum(uploads: list[Upload], weights: Tensor, liars: float) -> list[Upload]:
-    """The mean of the n - L uploads with the least such sums."""
+    """The mean of the n - L uploads with the least sums of squared distances to their nearest."""
     best = _nearest(uploads, liars)
     return _mean_of(uploads, weights, best[: max(1, len(best) - int(liars))])
 
 
 def geometric(uploads: list[Upload], weights: Tensor) -> list[Upload]:
-    """Weights a_u over the distance to the mean so far, again and again; distances from inner products alone."""
+    """Weiszfeld: reweigh by a_u / distance to the current mean, repeatedly; distances follow from inner products."""
     inner = _inner(uploads)
     alpha = weights / weights.sum()
     for _ in range(_WEISZFELD):
@@ -177,7 +177,7 @@ def _nearest(uploads: list[Upload], liars: float) -> Tensor:
 
 
 def _mean_of(uploads: list[Upload], weights: Tensor, chosen: Tensor) -> list[Upload]:
-    """Uploads whose weighted mean over everybody is that of the chosen ones."""
+    """Uploads whose weighted mean over all clients equals that of the chosen ones."""
     factors = torch.zeros_like(weights)
     factors[chosen] = weights.sum() / weights[chosen].sum()
     return _scaled(uploads, factors)

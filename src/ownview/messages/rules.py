@@ -1,4 +1,4 @@
-"""What a server's own rule makes of all uploads of a round; see `seam.server.Rule`."""
+"""A server's own rule applied to all uploads of a round; see `seam.server.Rule`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def made_by(
     rule: Rule, uploads: Sequence[Upload], names: Collection[str], num_items: int, values: Params, number: int,
     stale: Tensor,
 ) -> Params:  # fmt: skip
-    """By name, the change that counts.
+    """The combined change, by name.
 
     Args:
         rule: that needs every upload.
@@ -51,7 +51,7 @@ def made_by(
 def _by_coordinates(
     rule: Rule, uploads: Sequence[Upload], name: str, order: Tensor, weights: Tensor, num_items: int
 ) -> Tensor:
-    """Of one value; of a table some rows at a time."""
+    """The combined change of one value; of a table in chunks of rows."""
     if name in uploads[0].whole:
         changes = torch.cat([one.whole[name] for one in uploads])[order]
         found: Tensor = rule.function(changes.unsqueeze(1), weights[:, None])[0]
@@ -71,7 +71,7 @@ _SENT = "@sent"
 
 
 def _within(upload: Upload, name: str, first: int, last: int) -> Upload:
-    """Of one table the rows from `first` up to `last`, written out, and which of them were sent."""
+    """Rows `first` to `last` of one table, dense, and which of them were sent."""
     here = upload.touched & (upload.items >= first) & (upload.items < last)
     ones = torch.ones_like(upload.items, dtype=upload.rows[name].dtype)
     some = replace(upload, items=(upload.items - first).clamp(0, last - first - 1), touched=here, whole={})

@@ -1,4 +1,4 @@
-"""Sums of what clients send, as far as they have arrived: they can be added to, merged, and sent on.
+"""Accumulators of uploads: they can be added to, merged, and sent on.
 
 Several machines may each add up the uploads of some clients; merged, their partial sums are those of all clients.
 """
@@ -34,11 +34,11 @@ class Rounding(Protocol):
     """How contributions to sums become whole numbers: `privacy.whole_steps`."""
 
     def parts(self, upload: Upload) -> Iterator[Upload]:
-        """Uploads with whole numbers in float64, some clients after the others."""
+        """Uploads rounded to whole numbers, in float64; a few clients at a time, to bound memory."""
 
 
 class Partial(ABC):
-    """What has arrived so far of a round.
+    """Accumulators of one round.
 
     `sums` are by name. Where clients send whole numbers modulo 2^32 those are added up in `words` [D], and `sums` are
     made of them when the round is over.
@@ -53,26 +53,26 @@ class Partial(ABC):
     steps: Rounding | None = None
 
     def add(self, upload: Upload) -> None:
-        """Take the uploads of some clients."""
+        """Add the uploads of B clients."""
         for part in (upload,) if self.steps is None else self.steps.parts(upload):
             self._add(part)
 
     @abstractmethod
     def _add(self, upload: Upload) -> None:
-        """Take them as they are."""
+        """Add uploads, already rounded to whole steps where there are any."""
 
     @abstractmethod
     def pack(self) -> dict[str, Tensor]:
-        """Everything by name: sums, and what they are of."""
+        """Sums by name, with their weights or counts, to be merged elsewhere."""
 
     def add_words(self, words: Tensor) -> None:
-        """Take the whole numbers [B, D] of some clients."""
+        """Add the whole numbers [B, D] of B clients, modulo 2^32."""
         if self.words is None:
             raise TypeError("whole numbers arrived where none were expected")
         self.words.add_(words.sum(0)).remainder_(MODULUS)
 
     def merge(self, packed: Mapping[str, Tensor]) -> None:
-        """Add what another partial sum has packed."""
+        """Add another partial sum, as it was packed."""
         for name, mine in self.pack().items():
             mine.add_(packed[name].to(mine.device))
         if self.words is not None:
@@ -128,7 +128,7 @@ class MeanPartial(Partial):
         }
 
     def _add(self, upload: Upload) -> None:
-        """Take the changes of some clients."""
+        """Add the changes of B clients."""
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
         self.weight += weights.sum(dtype=torch.float64)
         if upload.words is not None:
@@ -149,7 +149,7 @@ class MeanPartial(Partial):
                 total.add_(_weighted(counted, weights).sum(0))
 
     def _change(self, name: str, upload: Upload) -> Tensor:
-        """[B, ...] of a value that is sent whole: of a personal table, what it has moved from the one sent out."""
+        """[B, ...] the change of a value that is sent whole; of a personal table, the difference to the server's."""
         return upload.whole[name] - self.shared[name] if name in self.personal else upload.whole[name]
 
     def _add_by_own_weights(self, name: str, upload: Upload, weigh: RowWeights) -> None:
@@ -203,20 +203,20 @@ class SumPartial(Partial):
 
     @property
     def sums(self) -> Params:  # type: ignore[override]
-        """By name, of all that has arrived."""
+        """Sums by name, of all uploads added so far."""
         for name in list(self._waiting):
             add_nearby(self._sums[name], self._waiting.pop(name))
         return self._sums
 
     def _wait(self, name: str, one: Nearby) -> None:
-        """Histories are added up many at a time, which is the faster the more they are."""
+        """Buffer histories: added up in large batches, they take less time each."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(one)
         if sum(part.mask.shape[1] * part.mask.numel() for part in waiting) > max(_CELLS, self._sums[name].numel()):
             add_nearby(self._sums[name], self._waiting.pop(name))
 
     def _add(self, upload: Upload) -> None:
-        """Take the summands of some clients."""
+        """Add the summands of B clients."""
         self.clients += len(upload.clients)
         if upload.words is not None:
             self.add_words(upload.words)
@@ -232,7 +232,7 @@ class SumPartial(Partial):
                 self._sums[name] += one.sum(0).reshape(self._sums[name].shape)
 
     def pack(self) -> dict[str, Tensor]:
-        """Sums by name, and how many clients they are of."""
+        """Sums by name, and the number of clients in them."""
         sums = {f"sum.{name}": value for name, value in self.sums.items()}
         return sums | self._packed_words() | {"clients": self.clients}
 
@@ -265,7 +265,7 @@ def _other_size(one: Tensor | Product, shape: tuple[int, ...]) -> str:
 
 
 def _outside(one: Patch, shape: tuple[int, ...]) -> str:
-    """What of a patch has no place in the matrix of a shape; nothing where all of it has."""
+    """What of a patch lies outside a matrix of this shape, in words; empty if nothing does."""
     height, width = shape[0], prod(shape[1:])
     across = width if one.of_rows else one.columns.shape[-1]
     if one.values.shape[1:] != (one.rows.shape[-1], across):

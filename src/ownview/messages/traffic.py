@@ -1,4 +1,4 @@
-"""What a round's messages weigh."""
+"""Bytes of a round's messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ownview.messages.upload import Upload
 
 
 class Traffic:
-    """Weighs a round's messages: as they were written, or as the codec would write them.
+    """Counts bytes of a round's messages: as written, or as the codec would write them.
 
     Args:
         codec: writes them.
-        download: what the server has for clients, the same size for all that receive tables.
+        download: of the round; it has the same size for all clients that receive tables.
     """
 
     def __init__(self, codec: Codec, download: Download) -> None:
@@ -25,23 +25,23 @@ class Traffic:
         self.up: list[Tensor] = []
 
     def downloaded(self, download: Download, count: int) -> None:
-        """Weigh what `count` clients receive."""
+        """Count the downloads of `count` clients."""
         receiving = count if download.receives is None else int(download.receives.sum())
         self.receiving += receiving
         self.others += count - receiving
 
     def uploaded(self, upload: Upload) -> None:
-        """Weigh what clients send."""
+        """Count these uploads."""
         self.up.append(self.codec.upload_sizes(upload))
 
     @property
     def clients(self) -> int:
-        """Whose messages were weighed."""
+        """How many clients have been counted."""
         return self.receiving + self.others + self.written
 
     @property
     def mean_down(self) -> int:
-        """Bytes to one client; what a client would receive where there was none."""
+        """Mean bytes to one client; without any, the size of the round's download."""
         whole, less = (self.codec.download_size(self.download, receives=receives) for receives in (True, False))
         count = self.clients
         together = self.receiving * whole + self.others * less + self.more_down
@@ -49,7 +49,7 @@ class Traffic:
 
     @property
     def mean_up(self) -> int:
-        """Bytes from one client, silent ones included; 0 where there was none."""
+        """Mean bytes from one client, silent ones included; 0 without clients."""
         return round((self.bytes_up + self.more_up) / max(self.clients, 1))
 
     @property
@@ -58,13 +58,13 @@ class Traffic:
         return sum(float(sizes.sum()) for sizes in self.up)
 
     def weighed(self, clients: int, down: int, up: int) -> None:
-        """Add bytes that so many more clients received and sent, as they were written."""
+        """Count `count` more clients by the bytes of their written messages."""
         self.written += clients
         self.more_down += down
         self.more_up += up
 
     def merge(self, receiving: int, others: int, bytes_up: float) -> None:
-        """Add what was weighed elsewhere."""
+        """Add another machine's counts."""
         self.receiving += receiving
         self.others += others
         self.up.append(torch.tensor(bytes_up, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Summands that are not written out until a single client's are looked at."""
+"""Lazy summands: `Nearby` ones are expanded to patches only where a single client's are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ownview.seam.client import Nearby, Patch, Sent
 
 
 class Unwritten(Mapping[str, Sent]):
-    """Summands by name, of which a `Nearby` one reads as the patch that it stands for, made when it is asked for.
+    """Summands by name; reading a `Nearby` one expands it to its patch.
 
     Args:
         parts: as clients made them.
@@ -28,7 +28,7 @@ class Unwritten(Mapping[str, Sent]):
 
     @staticmethod
     def of(parts: Mapping[str, Sent | Nearby]) -> Mapping[str, Sent]:
-        """The same where one of them is `Nearby`, else what was given."""
+        """Wrapped if any summand is `Nearby`, else unchanged."""
         plain = {name: one for name, one in parts.items() if not isinstance(one, Nearby)}
         return plain if len(plain) == len(parts) else Unwritten(parts)
 
@@ -41,7 +41,7 @@ class Unwritten(Mapping[str, Sent]):
         return len(self.parts)
 
     def chosen(self, here: slice | Tensor) -> Unwritten:
-        """Those of some clients."""
+        """The summands of some clients."""
         return Unwritten({name: tree_map(lambda part: part[here], one) for name, one in self.parts.items()})
 
 
@@ -51,7 +51,7 @@ def parts_of(sums: Mapping[str, Sent]) -> Mapping[str, Sent | Nearby]:
 
 
 def written(one: Nearby) -> Patch:
-    """The patch that a summand stands for, of one client or of B."""
+    """A `Nearby` summand expanded to its patch, of one client or of B."""
     length, mask = one.mask.shape[-1], one.mask
     both = mask[..., :, None] * mask[..., None, :]
     if length:

@@ -1,4 +1,4 @@
-"""What clients send to the server.
+"""The message from clients to the server.
 
 One message is one client's. In a simulation those of a block of B clients stand side by side, so that nothing has to be
 written out; `messages.codec` turns one client's into bytes and back.
@@ -36,8 +36,8 @@ class Upload:
             [B, m, ...] themselves; changes [B, m, ...] of tables that noise has filled.
         sums: by name, summands [B, ...], or products and patches whose parts are [B, k, ...].
         shapes: of the summands' sums, by name.
-        words: [B, D] everything that a client sends as whole numbers modulo 2^32 (`messages.layout`), in the place of
-            all of the above; None where it is sent as it is.
+        words: [B, D] all of the above as whole numbers modulo 2^32 (`messages.layout`), in its place; None where it is
+            sent as it is.
     """
 
     clients: Tensor
@@ -68,12 +68,12 @@ class Upload:
         return replace(self, rows=rows, whole=whole, sums=sums)
 
     def spread(self, num_items: int) -> Upload:
-        """With every table whole."""
+        """The uploads with dense tables."""
         spread = {name: self._spread(change, num_items) for name, change in self.rows.items()}
         return replace(self, rows={}, whole={**self.whole, **spread})
 
     def numbers_filled(self, num_items: int) -> int:
-        """Numbers of one client's upload with whole tables, without summands."""
+        """Numbers in one client's upload with dense tables, without summands."""
         of_rows = sum(num_items * math.prod(change.shape[2:]) for change in self.rows.values())
         return of_rows + sum(math.prod(change.shape[1:]) for change in self.whole.values())
 
@@ -92,7 +92,7 @@ class Upload:
         return one
 
     def chosen(self, here: slice | Tensor) -> Upload:
-        """Some clients of the stack: at these places, or where a mask [B] says so."""
+        """A selection of the stack: by positions, or by a mask [B]."""
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
         of_clients = {name: value for name, value in named.items() if value is not None}
         unwritten = of_clients.pop("sums") if isinstance(self.sums, Unwritten) else None
@@ -105,7 +105,7 @@ class Upload:
         return self.chosen(torch.tensor(left, dtype=torch.bool, device=self.clients.device))
 
     def one(self, index: int) -> Upload:
-        """The client at a place of the stack, as a stack of one."""
+        """One client of the stack, as a stack of one."""
         return self.chosen(slice(index, index + 1))
 
     def _spread(self, change: Tensor, num_items: int) -> Tensor:
@@ -134,13 +134,13 @@ def add_cells(matrix: Tensor, patch: Patch) -> None:
 
 
 def _squares(change: Tensor) -> Tensor:
-    """[B] in float64: what is bounded by them must be so to the last digits."""
+    """[B] sums of squares in float64, so that clipping holds to the last digits."""
     norms: Tensor = torch.linalg.vector_norm(change.reshape(len(change), -1), dim=1, dtype=torch.float64)
     return norms.square()
 
 
 def squares_of_summand(one: Sent) -> Tensor:
-    """[B] of all its numbers, without writing them out."""
+    """[B] sums of squares of a summand, without writing it out."""
     if isinstance(one, Product):  # |L^T R|^2 = sum of (L L^T) * (R R^T)
         left, right = (side.double() @ side.double().mT for side in one)
         return (left * right).sum((1, 2)).clamp(min=0)

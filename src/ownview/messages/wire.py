@@ -60,7 +60,7 @@ class Rows:
         rows: [R] which.
         values: [R, ...].
         num_rows: of the whole table.
-        always: send it by row even where the dense form is shorter, because which rows they are matters.
+        always: send it by row even where the dense form is shorter, because the receiver needs to know which rows.
     """
 
     rows: Tensor
@@ -137,9 +137,9 @@ class Message:
 
     @classmethod
     def unpack(cls, data: bytes, expected: Expected | None = None) -> Message:
-        """From bytes; what was sent by row comes back as `Rows`, by rows and columns as a `Matrix`, all else whole.
+        """Parse bytes; tables sent by row become `Rows`, by rows and columns a `Matrix`, all others dense tensors.
 
-        Raises `MessageError` where the bytes are no such message.
+        Raises `MessageError` for malformed bytes.
 
         Args:
             data: of a message.
@@ -206,7 +206,7 @@ def rows_size(shape: tuple[int, ...], width: int, rows: Tensor | int, *, always:
 
 
 def whole_table(table: Read) -> Tensor:
-    """With all its rows."""
+    """The table with all its rows."""
     if isinstance(table, Tensor):
         return table
     if isinstance(table, Words):
@@ -266,7 +266,7 @@ def _encode_matrix(table: Matrix) -> bytes:
 
 
 def _cells(cells: Product | Patch, *, symmetric: bool) -> Patch:
-    """The rows and columns that are not 0, ascending, and what stands where they cross."""
+    """The rows and columns that are not 0, ascending, and their values."""
     if isinstance(cells, Product):
         left, right = cells
         here, there = (left != 0).any(0), (right != 0).any(0)
@@ -281,7 +281,7 @@ def _cells(cells: Product | Patch, *, symmetric: bool) -> Patch:
 
 
 def _decode(data: bytes, place: int, expected: Expectation | None = None) -> tuple[Read, int]:
-    """The table that begins at a place, and where it ends."""
+    """Parse the table at an offset; returns it and the offset behind it."""
     form, width, axes, _ = struct.unpack_from("<4B", data, place)
     if axes > MOST_AXES or width not in _TYPES:
         raise ValueError(f"a table of {axes} axes and values of {width} bytes")
@@ -331,7 +331,7 @@ def _require_cells(rows: Array, columns: Array, shape: tuple[int, ...]) -> None:
 
 
 def _require_places(what: str, places: Array, size: int) -> None:
-    """Refuse places that a table has not, or that are sent twice: before anything is made of them."""
+    """Refuse indices that are out of range or repeated, before they are used."""
     if len(places) > size or (len(places) and places.max() >= size):
         found = f"{what} {places.max()}" if len(places) <= size else f"{len(places)} {what}s"
         raise ValueError(f"{found} of a table of {size} {what}s")

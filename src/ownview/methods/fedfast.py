@@ -25,7 +25,7 @@ from ownview.seam.training import Params, Phase, Step, World
 class FedFast(Method):
     """score = u . q_i with a user vector u, which the server sees, and a shared item table Q, trained together.
 
-    Row i of Q becomes sum_k w_ki q_ki / sum_k w_ki, w_ki = |q_ki - q_i|_1 what client k changed. Where not all clients
+    Row i of Q becomes sum_k w_ki q_ki / sum_k w_ki, w_ki = |q_ki - q_i|_1 of client k's change. Where not all clients
     take part, the cohort is drawn evenly from k-means clusters of user vectors, and the user vectors of the others move
     by decay^round times the mean movement of their cluster's clients in the cohort.
     """

@@ -75,7 +75,7 @@ class FedMF(Method):
         return p["items"] @ p["user"]
 
     def portable(self, received: Params, world: World) -> Portable:
-        """The shared table; a vector is found for it that stays where it is."""
+        """The shared table; a new device fits its vector to it."""
         return Factors(received["items"], Logistic(self.negatives))
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:

@@ -77,5 +77,5 @@ class FedRecon(Method):
         return p["items"] @ p["user"]
 
     def portable(self, received: Params, world: World) -> Portable:
-        """The shared table; its clients find a vector anew whenever they are asked, too."""
+        """The shared table; a new device fits its vector to it, as clients do before every prediction."""
         return Factors(received["items"], Logistic(self.negatives))

@@ -25,5 +25,5 @@ class LocalOnly(FedMF):
         return {name: replace(param, role=PRIVATE) for name, param in super().params(world).items()}
 
     def portable(self, received: Params, world: World) -> Portable:
-        """Nothing is shared that could be taken along."""
+        """Refused: nothing is shared that could be exported."""
         return Refusal("shares nothing: every client has an item table of its own, which no other client can use")

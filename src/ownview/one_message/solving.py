@@ -5,7 +5,7 @@ one person's (together at most what one person can add) are spread evenly over a
 Under a budget nothing is left out by exact counts: there are none.
 
 Text at home (`parts.text.text_beside`) stands beside what the sums say where a table of the items is given: it is
-public, so nobody sends anything for it, and no budget is spent.
+public, so no message is needed for it, and no budget is spent.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class DeployedModel:
     Args:
         folder: of its server.
         agreed: with all places.
-        form: what the model's scores come to.
+        form: the portable form of the model's scores.
         sums: [m, m] that the weights were solved from; None where they are not of such a sum.
         facts_told: about it, in plain values.
         budgeted: whether it was made under an accounted budget, which places keep account of.

@@ -40,7 +40,7 @@ class RunModel:
         run: the run.
         setup: its data.
         trainer: its model, with its values.
-        form: what the model's scores come to.
+        taken: the portable form of the model's scores.
         offered: items without interactions; None where none are offered.
     """
 

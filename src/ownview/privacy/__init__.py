@@ -1,1 +1,1 @@
-"""Differential privacy that is accounted for: budgets, what noise they come to, and what a run says of it."""
+"""Differential privacy with an accountant: budgets, the noise that they need, and what a run reports of it."""

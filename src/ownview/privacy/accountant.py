@@ -1,4 +1,4 @@
-"""Noise from epsilon, and epsilon from noise: all of it worked out by the package dp-accounting (extra `privacy`).
+"""Noise from epsilon, and epsilon from noise, by the package dp-accounting (extra `privacy`).
 
 Noise multipliers z are the standard deviation of Gaussian noise over the clip C.
 """
@@ -28,7 +28,7 @@ _LEAST = 0.3
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling of a round's clients, as far as it is hidden.
+    """Sampling of a round's clients, if it is kept secret.
 
     Args:
         rate: Poisson sampling: the chance of every client by itself; 1 for everybody.
@@ -42,7 +42,7 @@ class Sampling:
 
     @property
     def everybody(self) -> bool:
-        """Whether nothing is hidden by sampling."""
+        """Whether all clients take part, so that sampling amplifies nothing."""
         return self.rate == 1.0 and not self.cohort
 
     @property
@@ -156,7 +156,7 @@ def _event(accounting: Any, z: float, sampling: Sampling) -> Any:
 
 
 def _package() -> Any:
-    """The package, which is not imported before it is needed."""
+    """The package, imported at first use."""
     try:
         return importlib.import_module("dp_accounting")
     except ModuleNotFoundError as error:
@@ -169,7 +169,7 @@ def _package() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without its warnings of single orders that did not converge: it leaves them out, which is safe."""
+    """Silence warnings about Rényi orders that did not converge: it drops these orders, which is safe."""
     logger = logging.getLogger("absl")
     level = logger.level
     logger.setLevel(logging.ERROR)

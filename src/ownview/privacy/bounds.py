@@ -1,8 +1,7 @@
-"""What the server checks of an upload before it is added up: no honest client's is longer than was agreed on.
+"""The server's check of norms: no honest client's upload has a norm above what was agreed on.
 
-A clip is applied by the client. The server sees what arrives and refuses what is too long: an upload in clear above C,
-and one with noise above C and all noise that chance may bring. Under masks it sees random numbers, and can check
-nothing.
+A clip is applied by the client. The server refuses an upload whose norm is too large: in clear above C, with noise
+above C plus the largest norm of the noise. Under masks it sees random numbers and can check nothing.
 
 Noise of standard deviation s on D numbers has a norm above s (sqrt D + sqrt 2t) with a chance below e^-t (Laurent and
 Massart 2000, lemma 1). t = 64 ln 2: one honest upload in 2^64 is refused.
@@ -30,7 +29,7 @@ def noise_norm(scale: float, numbers: int) -> float:
 
 
 def numbers_of(upload: Upload, symmetric: Collection[str] = ()) -> int:
-    """How many numbers of one client have noise of their own; of symmetric matrices one half."""
+    """How many independent noise values one client's upload has; of symmetric matrices one half."""
     sizes = {name: math.prod(one.shape[1:]) for name, one in upload.whole.items()}
     for name, shape in upload.shapes.items():
         side = shape[0] if shape else 1
@@ -39,13 +38,13 @@ def numbers_of(upload: Upload, symmetric: Collection[str] = ()) -> int:
 
 
 def over(upload: Upload, longest: float, weights: Tensor) -> Tensor:
-    """[B] weighted norms over the largest that is allowed; above 1, or not a number, no honest upload is."""
+    """[B] weighted norms over the largest allowed; above 1 or nan is no honest upload."""
     norms, slack = upload.norms(), _slack(upload)
     return (norms - slack).clamp(min=0) * weights.double() / longest + 0 * norms
 
 
 def _slack(upload: Upload) -> Tensor:
-    """[B] what rounding may have added to norms: a product's parts are rounded, which may be longer than itself."""
+    """[B] norm that rounding may have added: parts of a product are rounded, and may be larger than the product."""
     lengths, share = upload.norms(), _ROUNDING
     for one in upload.sums.values():
         if isinstance(one, Product):
@@ -62,6 +61,6 @@ def _values(one: Tensor | Product | Patch) -> Tensor:
 
 
 def _length(value: Tensor) -> Tensor:
-    """[B] in float64."""
+    """[B] Euclidean norm, in float64."""
     norms: Tensor = torch.linalg.vector_norm(value.reshape(len(value), -1), dim=1, dtype=torch.float64)
     return norms

@@ -1,4 +1,4 @@
-"""The setting `privacy` where it names a budget: what a person asks for, before noise is worked out from it."""
+"""A budget, as the setting `privacy` names it, before noise is computed from it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Budget:
-    """What a person asks for.
+    """A budget as it was asked for.
 
     Args:
         mode: one of `MODES`.
         epsilon: of all rounds together.
         delta: likewise.
-        clip: C; None where the method's own, or the default, is taken.
+        clip: C; None for the method's own, or the default.
         adaptive: whether C follows a private quantile.
         rounds: the budget is for; None where not given.
-        masks: what is said of the masks that hide single uploads; of "distributed" alone.
+        masks: settings of the masks that hide single uploads; with mode "distributed" only.
         seeded: whether noise comes from the run's seed, so that runs repeat; nothing is private then.
     """
 
@@ -55,7 +55,7 @@ class Budget:
         return f"{self.mode}:{','.join(parts + self.masks.parts)}"
 
     def for_rounds(self, rounds: int) -> Budget:
-        """The same for so many rounds, unless it was for others: those it must be enough for."""
+        """The budget spread over `rounds` rounds; if it names a number of rounds, it must be enough for these."""
         if self.rounds is not None and self.rounds < rounds:
             raise SettingError(
                 f"federation setting privacy='{self}': the budget is for {self.rounds} rounds, and the run has "

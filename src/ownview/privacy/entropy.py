@@ -1,8 +1,8 @@
 """Secret randomness: keys from the operating system's entropy, and the cryptographic streams that are drawn from them.
 
 A key of 32 bytes is never a stream itself. It gives every purpose a key of its own through a keyed hash (BLAKE2b),
-a one-way function, and each of those is used for one stream of ChaCha20 from its beginning. So no key and
-nonce are ever used for two streams, and one stream that became known would say nothing of another.
+a one-way function, and each of those is used for one stream of ChaCha20 from its beginning. So no (key,
+nonce) pair is ever used for two streams, and a stream that became known would say nothing of another.
 
 A key from a seed draws noise that the seed reveals. It is for simulations that must repeat, and marked.
 """
@@ -33,7 +33,7 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class NoiseKey:
-    """What noise is drawn from.
+    """A key for noise.
 
     Args:
         key: 32 bytes; never printed.
@@ -58,29 +58,29 @@ class NoiseKey:
         return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=KEY, person=_NAME).digest(), seeded=True)
 
     def derived(self, *purpose: str | int) -> NoiseKey:
-        """A key for one purpose; from it nothing can be learnt of this one, or of those for other purposes."""
+        """Derive the key for one purpose; it reveals neither this key nor those for other purposes."""
         return NoiseKey(self._hashed(purpose, b""), self.seeded)
 
     def stream(self, *purpose: str | int, content: npt.NDArray[Any] | None = None) -> Stream:
         """The stream for one purpose.
 
         Args:
-            purpose: tells streams apart.
-            content: what the stream's noise will be added to. A secret key draws other noise for other content, so
-                that the difference of two releases for one purpose is not the difference of what they hide; the same
-                content gets the same noise again, and saying it twice says nothing more. A seeded key pays it no heed,
-                so that ways of adding up which differ by rounding have the same noise.
+            purpose: names the stream.
+            content: what the noise will be added to. A secret key draws different noise for different content, so that
+                subtracting two releases for one purpose does not cancel the noise; the same content gets the same
+                noise again, and releasing it twice reveals nothing more. A seeded key ignores it, so that sums which
+                differ by rounding get the same noise.
         """
         digest = b"" if content is None or self.seeded else hashlib.blake2b(np.ascontiguousarray(content).data).digest()
         return Stream(self._hashed(purpose, digest))
 
     @property
     def name(self) -> str:
-        """Tells the key from others and says nothing of it: what is drawn from it is one release."""
+        """A public name of the key, derived one way: releases of one name share one key."""
         return self._hashed(("release",), b"")[:16].hex()
 
     def number(self, *purpose: str | int) -> int:
-        """63 bits for draws that hide nothing; they say nothing of the key."""
+        """63 bits for draws that need not be secret; they do not reveal the key."""
         return int.from_bytes(self._hashed(purpose, b"")[:8], "little") >> 1
 
     def _hashed(self, purpose: tuple[str | int, ...], content: bytes) -> bytes:
@@ -101,7 +101,7 @@ class Stream:
         self._zeros = b""
 
     def words(self, count: int) -> Words:
-        """[count] of the next 64 bits each."""
+        """[count] words of the next 64 bits each."""
         size = 8 * count
         if len(self._zeros) < size:
             self._zeros = bytes(size)

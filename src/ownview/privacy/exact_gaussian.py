@@ -5,7 +5,7 @@ Gaussian noise of standard deviation s on whole numbers of bounded norm holds fo
 composed or sampled: the accountant's Gaussian mechanism covers it without an allowance. What is released is a whole
 number of steps, so that no digit of a floating-point number gives anything away (Mironov, CCS 2012).
 
-**Why exactly.** The chances of whole numbers are what the formula says, not what 53 bits of a quantile come to. Let
+**Why exactly.** Probabilities of whole numbers are those of the formula, not of a quantile rounded to 53 bits. Let
 x = |G|, density proportional to e(x) = exp(-x^2 / 2).
 
 1. [0, 16) is cut into 2^14 blocks of width 2^-10. Block b is proposed with chance W_b / 2^63; the W_b are whole

@@ -1,4 +1,4 @@
-"""Masked sums: what clients add is bounded and brought to whole numbers modulo 2^32, of which the server needs the sum.
+"""Masked sums: uploads are clipped and encoded as whole numbers modulo 2^32, of which the server needs only the sum.
 
 With a budget (`distributed`) every device adds a share of the noise, of variance sigma^2 / T, rounded to whole numbers
 (`privacy.rounded_noise`); without one (`masked`) there is none. Masks themselves are put on afterwards, by the exchange
@@ -33,6 +33,11 @@ from ownview.seam.client import Client
 from ownview.seam.protection import QUANTILE_SHARE, Protection
 from ownview.seam.server import Server
 
+_OF_MEDIAN = (
+    "where all are honest about pi / 2 times the variance of the sum of all groups, sqrt(pi / 2) times the standard "
+    "deviation in_the_sum; less of few groups, 1.35 times the variance of three"
+)
+
 
 @dataclass(frozen=True)
 class Masked(Transform):
@@ -43,7 +48,7 @@ class Masked(Transform):
         clip: C, the largest norm of what a client adds; the first one where it is adaptive.
         clients: of a round.
         threshold: T, how many of them, or of a group where there are groups, must send at least.
-        masks: what was asked for.
+        masks: settings of the masks.
         plan: the budget; None where there is no noise.
     """
 
@@ -76,11 +81,11 @@ class Masked(Transform):
 
     @cached_property
     def cohort(self) -> Cohort:
-        """How many clients a sum has, must be left of them, and share masks.
+        """Sizes of one sum: its clients at most, how many must be left, and neighbours that share masks.
 
         Groups are as large as places make them, and below 2 T: two sums over T of a group have a client in common.
-        Whose group has more than its share of those who work with the server is chance, so nobody is left without a
-        neighbour: all are each other's.
+        Groups are drawn, so one may hold more than its share of clients that collude with the server: all members of
+        a group are neighbours, and no client can be left with colluding neighbours alone.
         """
         if self.groups == 1:
             return cohort(self.clients, self.threshold, self.masks.neighbours)
@@ -97,7 +102,7 @@ class Masked(Transform):
         return self.groups * self.threshold
 
     def refusal(self, client: Client, server: Server) -> str | None:
-        """There must be sums, and nothing else, of what a client sends."""
+        """Why not: uploads must go into sums and nothing else."""
         return no_sums(client, server)
 
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
@@ -126,7 +131,7 @@ class Masked(Transform):
         )  # fmt: skip
 
     def _hidden(self, flat: Tensor, coding: FixedPoint, exponent: int, sending: Sending, clients: Tensor) -> Tensor:
-        """[B, D] whole numbers with noise of 2^exponent steps; chances of rounding are as secret as the noise."""
+        """[B, D] whole numbers with noise of 2^exponent steps; random bits for rounding are as secret as the noise."""
         size, content = flat.shape[1], flat.cpu().numpy()
         streams = [
             sending.noise.stream("share", sending.number, one, content=mine)
@@ -147,7 +152,7 @@ class Masked(Transform):
             total.copy_(named[name][0])
 
     def seen(self, upload: Upload, number: int, bound: Tensor | None) -> Upload:
-        """Whole numbers as they arrive, decoded by the terms: tables, or masks in their place."""
+        """Uploads decoded by the terms: tables of values, or of random numbers where masks are on."""
         if upload.words is None:
             return upload
         return self.layout.spread_out(upload, self.named(upload.words, number, bound))
@@ -161,7 +166,7 @@ class Masked(Transform):
         return named
 
     def coding(self, number: int, bound: Tensor | None) -> FixedPoint:
-        """How numbers of round `number` become whole: as fine as the sum of all clients allows."""
+        """Fixed-point coding of round `number`, as fine as the sum of all clients allows."""
         clip = self.clip if bound is None else float(bound)
         if self.plan is None:
             return FixedPoint.fitting(clip, self.clients)
@@ -171,15 +176,15 @@ class Masked(Transform):
 
     @property
     def _longer(self) -> float:
-        """The largest norm over C: one number more stands in the vector where C is adaptive."""
+        """The largest norm over C; above 1 where C is adaptive, which adds one number to the vector."""
         return (1 - QUANTILE_SHARE) ** -0.5 if self.plan is not None and self.plan.adaptive else 1.0
 
     def _noise(self, number: int, bound: float) -> float:
-        """Standard deviation of one device's share, before it is brought to steps."""
+        """Standard deviation of one device's share of the noise, in units of the values."""
         return 0.0 if self.plan is None else self.plan.of_changes(number) * bound / math.sqrt(self.threshold)
 
     def _length_of_count(self, number: int, bound: float) -> float:
-        """What 1 on the count of norms within C is in the vector, so that all of it has the same noise."""
+        """Factor on the count of norms within C, so that all of the vector needs the same noise."""
         return 1.0 if self.plan is None else self.plan.of_changes(number) * bound / self.plan.of_quantile(number)
 
     @property
@@ -191,7 +196,7 @@ class Masked(Transform):
         return min(each) / (2 if self.plan.adaptive else 1)  # each is a power of 2, and may be just below one
 
     def sentence(self) -> str:
-        """What the server sees, for people."""
+        """A sentence: what the server sees."""
         sums = f"sums over {self.threshold} to {self.clients} clients"
         if self.groups > 1:
             about = f"about {round(self.clients / self.groups)} clients each (at least {self.threshold})"
@@ -217,6 +222,8 @@ class Masked(Transform):
         if self.groups > 1:
             entry |= {"groups": self.groups, "combine": "median" if self.masks.median else "alike"}
         if self.plan is not None:
+            if self.masks.median:
+                entry["noise_of_the_median"] = _OF_MEDIAN
             entry["noise_of_a_device"] = {
                 "distribution": "Gaussian, rounded to whole steps, drawn exactly",
                 "steps_at_least": self.least_steps,

@@ -1,4 +1,4 @@
-"""The setting `privacy` where uploads are masked: what a person says of masks, with a budget or without one."""
+"""Masks in the setting `privacy`, with a budget or without one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DROPOUTS = 0.2
 
 @dataclass(frozen=True)
 class Masks:
-    """What a person says of masks.
+    """Settings of masks.
 
     Args:
         threshold: T, how many clients must send at least, in every group where there are groups; None for four fifths.
@@ -53,7 +53,7 @@ class Masks:
         return [f"{name}={value}" for name, value in numbers if value is not None] + middle + said
 
     def survivors(self, clients: int, text: str) -> int:
-        """T of a sum in a round of so many clients; refuses what no round can have."""
+        """T for a sum of so many clients; refuses impossible numbers."""
         fewest, most = clients // self.groups, -(-clients // self.groups)
         whose = "a round" if self.groups == 1 else f"a group ({self.groups} of {clients} clients)"
         if fewest < FEWEST:
@@ -75,7 +75,7 @@ class MaskedSums:
 
     Args:
         clip: C, the largest norm of everything that a client adds to the sums of a round.
-        masks: what is said of them.
+        masks: their settings.
     """
 
     clip: float

@@ -1,4 +1,4 @@
-"""From a budget to a plan: what is clipped, how much noise every round gets, and what sums are divided by."""
+"""From a budget to a plan: the clip, the noise of every round, and the divisor of sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_CLIP = 0.1
 
 
 class Rounds(Protocol):
-    """What a plan depends on of the federation's options: the settings `privacy` and `clients`."""
+    """The options that a plan depends on: settings `privacy` and `clients`."""
 
     @property
     def privacy(self) -> str:
@@ -34,8 +34,8 @@ def planned(options: Rounds, num_clients: int, releases: Sequence[float] = ()) -
     Args:
         options: budget and participation.
         num_clients: n.
-        releases: shares of the budget (in mu^2, which add up over Gaussian releases) that the rounds of a method with a
-            private form of its own take; what its clients send has norm 1 at most. None where all rounds take the same.
+        releases: for a method with a private form, each round's share of the budget (in mu^2, which add up over
+            Gaussian releases); its clients' summands have norm 1 at most. None for equal rounds.
     """
     asked = budget(options.privacy)
     if asked is None:
@@ -54,7 +54,7 @@ def planned(options: Rounds, num_clients: int, releases: Sequence[float] = ()) -
 
 
 def _threshold(asked: Budget, clients: float) -> int:
-    """How many devices share the noise at least; 1 where they do not share it."""
+    """T, the fewest devices that share the noise; 1 where they do not share it."""
     return asked.masks.survivors(round(clients), str(asked)) if asked.mode == DISTRIBUTED else 1
 
 
@@ -81,8 +81,8 @@ def _by_releases(asked: Budget, options: Rounds, num_clients: int, releases: Seq
 def _taken_part(asked: Budget, clients: str, num_clients: int) -> tuple[int, float, Sampling]:
     """Rounds that count for a user, clients expected in a round, and what sampling hides.
 
-    Who is chosen is hidden only where the aggregator is trusted. Otherwise a user is accounted as if it were in every
-    round that it may be in.
+    Sampling is secret only where the aggregator is trusted. Otherwise a user is accounted as taking part in every round
+    that it may be in.
     """
     chosen, rounds = participation(clients), asked.rounds or 1
     if chosen.kind == "turns":
@@ -107,7 +107,7 @@ def _require_known_number(asked: Budget, clients: str) -> None:
 
 
 def masked_cohort(options: Rounds, num_clients: int) -> int:
-    """How many clients a round of masked sums has; refuses rounds that differ, which may be too few to hide among."""
+    """Clients in a round of masked sums; refuses settings under which rounds differ in size and may be too small."""
     chosen = participation(options.clients)
     wanted = chosen.wanted(num_clients)
     if wanted is None:

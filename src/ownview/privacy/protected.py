@@ -1,4 +1,4 @@
-"""An accounted budget at work: what a client adds to a sum is bounded, and noise is added once, by whom the mode says.
+"""An accounted budget at work: summands are clipped, and noise is added once, by the aggregator or by devices.
 
 Here the aggregator adds it, or every device as much as its own upload needs. Devices that share the noise send whole
 numbers, and are masked: `privacy.masked`.
@@ -30,13 +30,13 @@ _ADAPTION = 0.2
 
 @dataclass(frozen=True)
 class Protected(Transform):
-    """Clients bound what they add to sums by C; noise of z C is added once to every sum, in whole steps.
+    """Clients clip their summands to norm C; noise of z C is added once to every sum, in whole steps.
 
     Symmetric matrices have noise of z C on the diagonal and z C / sqrt 2 off it, the same above and below: of the
-    numbers that there are, off the diagonal every one counts twice in the norm.
+    independent numbers, each one off the diagonal counts twice in the norm.
 
-    Where who adds up adds the noise, that is where contributions become whole steps, and where their norms are bounded:
-    a client's word is not taken for it.
+    Where the aggregator adds the noise, it also rounds contributions to whole steps and clips them once more: clients
+    are not trusted with the bound.
 
     Args:
         plan: who adds how much noise.
@@ -48,7 +48,7 @@ class Protected(Transform):
 
     @classmethod
     def by(cls, plan: Protection, client: Client) -> Protected:
-        """For a method's clients."""
+        """Protection of a method's uploads under a plan."""
         sends = client.work.sends if isinstance(client.work, Reporting) else {}
         return cls(plan, frozenset(name for name, one in sends.items() if one.symmetric))
 
@@ -58,11 +58,11 @@ class Protected(Transform):
         return self.plan.mode != CENTRAL
 
     def refusal(self, client: Client, server: Server) -> str | None:
-        """There must be sums, and nothing else, of what a client sends."""
+        """Why not: uploads must go into sums and nothing else."""
         return no_sums(client, server)
 
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
-        """Bounded, and with noise where devices add it."""
+        """Clipped, and with noise where devices add it."""
         number = require_planned(self.plan, sending.number)
         bound = torch.as_tensor(self.plan.clip) if sending.bound is None else sending.bound
         upload = bounded(upload, sending, bound, tells_whether=self.plan.adaptive)
@@ -85,7 +85,7 @@ class Protected(Transform):
         return replace(upload, whole=whole, sums=added)
 
     def excess(self, upload: Upload, sending: Sending) -> Tensor:
-        """[B] norms as they arrive over C, with noise over both; of |what is said of C| over 1/2, if that is more."""
+        """[B] norms over C (plus the largest noise), or |number sent about C| over 1/2 if that is more."""
         number = require_planned(self.plan, sending.number)
         bound = self.plan.clip if sending.bound is None else float(sending.bound)
         longest, inside = bound, 0.5
@@ -100,7 +100,7 @@ class Protected(Transform):
         return torch.maximum(found, over(said, inside, torch.ones_like(sending.weights)))
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
-        """The sum with noise, where who adds up adds it: of whole steps before, of numbers from then on."""
+        """The sum with noise, where the aggregator adds it; from whole steps back to numbers."""
         number = require_planned(self.plan, summing.number)
         steps = self.counted(number, summing.bound)
         if steps is None:
@@ -110,7 +110,7 @@ class Protected(Transform):
             partial.sums[name] = found.to(partial.value_type)
 
     def counted(self, number: int, bound: Tensor | None) -> WholeSteps | None:
-        """How contributions to the sums of a round become whole; None where they are as they arrive."""
+        """Rounding of contributions to whole steps; None where they are added as they arrive."""
         if self.writes_out:
             return None
         clip = self.plan.clip if bound is None else float(bound)
@@ -118,7 +118,7 @@ class Protected(Transform):
 
 
 def no_sums(client: Client, server: Server) -> str | None:
-    """Why what a method's clients send is no sum of bounded changes, which alone can be protected; None where it is."""
+    """Why a method's uploads cannot be protected; None where they are summed, so that each can be clipped."""
     if server.needs != SUMS:
         return "its server needs every single upload, and only sums can be protected"
     if not isinstance(server.combine, RowMean | Sums) and server.combine.rows == "touched":
@@ -127,13 +127,13 @@ def no_sums(client: Client, server: Server) -> str | None:
 
 
 def bounded(upload: Upload, sending: Sending, bound: Tensor, *, tells_whether: bool) -> Upload:
-    """Everything that a client adds to sums scaled down to norm C together; 1/2 where it was within C, else -1/2.
+    """All summands of a client scaled down to norm C together; and 1/2 where they were within C, else -1/2.
 
     Args:
         upload: of B clients.
         sending: their weights.
         bound: [] C.
-        tells_whether: whether they send that number too.
+        tells_whether: whether clients send that 1/2 or -1/2 too.
     """
     norms = upload.norms() * sending.weights.double()
     upload = upload.scaled((bound.double() / norms.clamp(min=1e-30)).clamp(max=1.0))
@@ -168,5 +168,5 @@ def next_bound(bound: Tensor, within: Tensor) -> Tensor:
 
 
 def without_bound(values: Params) -> Params:
-    """Values by name but for C."""
+    """Values by name without C."""
     return {name: value for name, value in values.items() if name != BOUND}

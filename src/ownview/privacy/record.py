@@ -1,4 +1,4 @@
-"""What a run says of its budget: privacy.json, a few numbers in its result, and a sentence."""
+"""What a run reports of its budget: privacy.json, numbers in its result, and a sentence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_SHARED_NOISE = (
 
 
 def unaccounted(setting: str) -> tuple[str, ...]:
-    """What to say of noise that is no budget's; nothing where there is none.
+    """A sentence about noise without a budget; empty where there is none.
 
     Args:
         setting: `privacy`, of the federation or of a method.
@@ -87,7 +87,7 @@ def record(
         num_clients: n.
         releases: of the method, where it has a private form.
         numbers: D, that a client sends in a round at most.
-        masks: what hides single uploads, and what rounding the noise of devices costs; None where nothing does.
+        masks: of single uploads, with the cost of rounding the devices' noise; None without masks.
     """
     rounds, sampling = accounted_rounds(plan, options, num_clients, releases)
     alone = {z: epsilon_of([z], plan.delta, sampling) for z in dict.fromkeys(plan.noise)}
@@ -116,7 +116,7 @@ def record(
 
 
 def _noise(plan: Protection, alone: dict[float, float]) -> list[dict[str, Any]]:
-    """Round by round; standard deviations are of the first clip where that is adaptive."""
+    """Noise round by round; standard deviations are for the first clip where it is adaptive."""
     return [
         {
             "round": number,

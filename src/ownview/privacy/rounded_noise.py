@@ -1,4 +1,4 @@
-"""What it costs that devices add whole numbers: noise that is Gaussian before it is rounded, device by device.
+"""The privacy cost of rounding Gaussian noise to whole numbers device by device.
 
 T devices add round(G_i) each, G_i normal with standard deviation s >= 1, in steps. The accountant knows Gaussian noise
 of variance T s^2. The sum Y of the rounded numbers is not that, but what it costs is bounded. With E = exp(-pi^2 s^2):
@@ -58,7 +58,7 @@ def total_variation(devices: int, steps: float) -> float:
 
 
 def chance_apart(devices: int, steps: float) -> float:
-    """6.1 g T E: how far the chances of one whole number are apart at most."""
+    """6.1 g T E, a bound on the difference of the probabilities of one whole number."""
     if steps < 1:
         raise ValueError(f"{steps} steps; the bound is proven from 1 on")
     small = _exponential(steps)
@@ -67,7 +67,7 @@ def chance_apart(devices: int, steps: float) -> float:
 
 
 def _exponential(steps: float) -> float:
-    """E."""
+    """E = exp(-pi^2 s^2)."""
     return math.exp(-((math.pi * steps) ** 2))
 
 

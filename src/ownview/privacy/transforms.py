@@ -1,4 +1,4 @@
-"""What is done to uploads on their way: clipping and noise, each client for itself. Composable and pure."""
+"""Clipping and noise on uploads, each client for itself. Composable, pure functions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ Draw = Callable[[Tensor, float], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Sending:
-    """What a transform may know besides the upload itself.
+    """What the client's half of a transform may know besides the upload.
 
     Args:
         key: random number of the round, for draws that hide nothing.
         weights: [B] how much each client counts in the server's sum.
         num_items: m.
         number: of the round, from 1.
-        bound: [] C as the server says it is in this round; None where it is agreed on for all.
+        bound: [] clip C that the server sent for this round; None where the terms fix it.
         noise: what noise is drawn from.
     """
 
@@ -73,11 +73,11 @@ class Summing:
 
 
 class Transform(ABC):
-    """Something done to uploads on their way: one half at the client, one at the server."""
+    """A step on uploads on their way to the sum, such as clipping or noise: a half at the client, one at the server."""
 
     @property
     def writes_out(self) -> bool:
-        """Whether clients send every number of what they send, zeros included."""
+        """Whether uploads are dense: every number is sent, zeros included."""
         return True
 
     def refusal(self, client: Client, server: Server) -> str | None:
@@ -89,14 +89,14 @@ class Transform(ABC):
         """The uploads of B clients as they leave, each transformed for itself."""
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
-        """What the server does to the sum before it is used; nothing, where the client has done everything."""
+        """The sum as it is used; unchanged unless a transform overrides it."""
         return
 
     def longest(self, before: float, numbers: int) -> float:
         """The largest weighted norm of an honest client's upload as it leaves; infinite where nothing bounds it.
 
         Args:
-            before: the largest one of what is transformed.
+            before: the largest norm before this transform.
             numbers: that a client sends.
         """
         return math.inf
@@ -106,13 +106,13 @@ class Transform(ABC):
         return over(upload, self.longest(math.inf, numbers_of(upload)), sending.weights)
 
     def counted(self, number: int, bound: Tensor | None) -> WholeSteps | None:
-        """How contributions to the sums of a round become whole; None where they are as they arrive."""
+        """Rounding of contributions to whole steps; None where they are added as they arrive."""
         return None
 
 
 @dataclass(frozen=True)
 class Clip(Transform):
-    """Scales a client's weighted change w_u (x_u - x), which the server's sum is made of, down to a norm at most.
+    """Scales a client's weighted change w_u (x_u - x), its summand in the server's sum, down to a norm of at most C.
 
     Args:
         bound: C, the largest norm of everything a client adds to the sum.
@@ -121,7 +121,7 @@ class Clip(Transform):
     bound: float
 
     def refusal(self, client: Client, server: Server) -> str | None:
-        """There must be one sum of weighted changes."""
+        """Why not: a clip needs one sum of weighted changes."""
         if server.mixing is not None:
             return "its server keeps every client's table and adds up no changes that a clip could bound"
         if isinstance(server.combine, RowMean):
@@ -142,7 +142,7 @@ class Clip(Transform):
 
 @dataclass(frozen=True)
 class Noise(Transform):
-    """Adds noise of its own to every number a client sends; tables become whole. It has no epsilon.
+    """Adds independent noise to every number a client sends, zeros of tables included. It has no epsilon.
 
     A simulation draws it from the run's seed, as the papers' figures must repeat: with the seed it can be taken off,
     and with a few true values the stream can be recovered (SplitMix64 is invertible). Devices draw from a secret.
@@ -168,7 +168,7 @@ class Noise(Transform):
         return replace(upload, whole=whole, sums=sums)
 
     def longest(self, before: float, numbers: int) -> float:
-        """That of what it is added to, and as much as chance may bring."""
+        """The largest norm before noise, plus the largest of the noise; infinite unless noise is `weighted`."""
         return before + noise_norm(self.scale, numbers) if self.weighted else math.inf
 
     def _hidden(self, change: Tensor, name: str, sending: Sending, clients: Tensor, factors: Tensor | None) -> Tensor:
@@ -180,13 +180,13 @@ class Noise(Transform):
         return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
 
     def noisy(self, change: Tensor, key: int, clients: Tensor, factors: Tensor | None = None) -> Tensor:
-        """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
+        """Values [B, ...] with each client's own noise; `key` is derived from the round and the values' name."""
         noise = drawn(change, key, clients, self.draw, self.scale)
         return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
 
 
 def drawn(like: Tensor, key: int, clients: Tensor, draw: Draw, scale: float) -> Tensor:
-    """Noise as large as `like` [B, ...], of each of `clients` [B] its own; `key` is of the round and what it is for."""
+    """Noise of the shape of `like` [B, ...], from one stream a client; `key` is of the round and the purpose."""
     places = torch.arange(like[0].numel() if len(like) else 0, device=like.device)
     # On a CPU in parts that stay in its caches: several times as fast, and the same numbers.
     together = max(1, _PART // max(1, len(like))) if like.device.type == "cpu" else max(1, len(places))
@@ -244,7 +244,7 @@ def transforms(text: str) -> Transform | None:
 
 
 def laplace(uniform: Tensor, scale: float) -> Tensor:
-    """-scale sign(x) log(1 - 2 |x|) with x = u - 1/2."""
+    """Laplace quantile: -scale sign(x) log(1 - 2 |x|) with x = u - 1/2."""
     centred = uniform - 0.5
     size = centred.abs().mul_(-2).clamp_(min=2.0**-53 - 1).log1p_().mul_(-scale)
     return size.copysign_(centred)

@@ -1,4 +1,4 @@
-"""What clients add to protected sums, as whole steps whose norm is bounded exactly; and noise in whole steps.
+"""Summands of protected sums as whole steps of exactly bounded norm; and noise in whole steps.
 
 Sums of floating-point numbers are rounded, each in a way that depends on all others, and their last digits tell more
 than noise hides. So whatever is added up is brought to whole numbers first, client by client: a user more or less then
@@ -60,12 +60,12 @@ class WholeSteps:
 
     @classmethod
     def of(cls, plan: Protection, number: int, clip: float, symmetric: frozenset[str]) -> WholeSteps:
-        """Steps of round `number` of a plan."""
+        """The steps of round `number` of a plan."""
         return cls(plan.of_changes(number), plan.of_quantile(number), clip, symmetric)
 
     @property
     def exponent(self) -> int:
-        """E: noise has a standard deviation of 2^e steps."""
+        """e: noise has a standard deviation of 2^e steps."""
         return max(0, min(_FINEST, math.floor(_LONGEST + math.log2(self.changes))))
 
     @property
@@ -74,11 +74,11 @@ class WholeSteps:
         return 2.0**self.exponent / self.changes
 
     def scale(self, name: str) -> float:
-        """Steps of 1."""
+        """Steps per unit: 2^e / (z C (1 + 2^-16))."""
         return 2.0**self.exponent / (self.quantile if name == BOUND else self.changes * self.clip * _ROOM)
 
     def parts(self, upload: Upload) -> Iterator[Upload]:
-        """`whole` of some clients after the others, so that no more is written out at once than is reasonable."""
+        """`whole` in blocks of clients, to bound the memory of dense summands."""
         products = [one for one in upload.sums.values() if isinstance(one, Product)]
         numbers = sum(one.left.shape[-1] * one.right.shape[-1] for one in products)
         together = max(1, _NUMBERS_TOGETHER // max(1, numbers))
@@ -89,7 +89,7 @@ class WholeSteps:
             yield self.whole(upload.chosen(slice(start, start + together)))
 
     def whole(self, upload: Upload) -> Upload:
-        """What clients send as whole numbers, in float64; products are multiplied out.
+        """Summands as whole numbers, in float64; products are multiplied out.
 
         Numbers that are not finite count as 0.
         """
@@ -107,13 +107,13 @@ class WholeSteps:
         return replace(upload, rows=rows, whole=kept, sums=sums)
 
     def noisy(self, name: str, steps: Tensor, noise: NoiseKey, *purpose: str | int) -> Tensor:
-        """Whole numbers with noise in their place, and as the numbers that they stand for, in float64.
+        """Whole numbers with noise, in place, and the values that they stand for, in float64.
 
         Args:
             name: of what they are.
             steps: [...] whole numbers in float64, contiguous; written over.
             noise: what to draw from.
-            purpose: tells draws from one key apart.
+            purpose: names the stream of the key.
         """
         here = steps.cpu()  # entropy comes from the processor's system
         stream = noise.stream(*purpose, name, content=here.numpy())
@@ -145,14 +145,14 @@ class WholeSteps:
         return self._rounded(name, values * self._counted(name, places, places))
 
     def _counted(self, name: str, rows: Tensor, columns: Tensor) -> Tensor | float:
-        """[B, k, l] how cells count: of a symmetric matrix on the diagonal 1, above it sqrt 2, below it 0."""
+        """[B, k, l] weights of cells in the norm: of a symmetric matrix 1 on the diagonal, sqrt 2 above, 0 below."""
         if name not in self.symmetric:
             return 1.0
         apart = columns[:, None, :] - rows[:, :, None]
         return (apart > 0) * math.sqrt(2) + (apart == 0)
 
     def _factors(self, numbers: list[Tensor], upload: Upload) -> Tensor:
-        """[B] 1 where a client's whole numbers are within the norm; exact: no sum of squares there reaches 2^53."""
+        """[B] 1 where a client's norm is within the bound, else less; exact: no sum of squares there reaches 2^53."""
         squares = torch.zeros(len(upload.clients), dtype=torch.float64, device=upload.clients.device)
         for one in numbers:
             squares += one.reshape(len(one), -1).square().sum(1)

@@ -1,1 +1,1 @@
-"""A round of federated training, written once (`conduct`), and where its clients are: here, or each of them alone."""
+"""A round of federated training, written once (`conduct`), and fleets that answer it: in this process or by bytes."""

@@ -1,4 +1,4 @@
-"""Clients one by one, each in a process of its own, with its values in a file of its own: bytes go to and fro.
+"""Every client in a process of its own, with its values in a file of its own; only messages as bytes are exchanged.
 
 Slow next to a simulation in one process, and equal to it: it shows that a client can live alone and that the server
 needs nothing but messages.
@@ -45,8 +45,8 @@ class ProcessFederation(Fleet):
         split: the clients' data, of which each gets its own.
         excluded: every client's items that are never drawn as training negatives.
         folder: of the clients' files.
-        together: whether all clients live in this process, each with its file and nothing but bytes to and fro: no
-            processes to start, and what they might share unseen is not found out.
+        together: run all clients in this process, each with its own file and messages as bytes: no processes to start,
+            but memory that they share by mistake goes unnoticed.
         rules: that look at uploads before they are added up.
     """
 
@@ -82,20 +82,20 @@ class ProcessFederation(Fleet):
             process.close()
 
     def restart(self) -> None:
-        """End all processes and begin others, which know nothing but the files."""
+        """Restart all processes; only the files survive."""
         self.__exit__()
         self.__enter__()
 
     def round(self, number: int) -> RoundReport:
-        """Run round `number` (from 1); bytes are those that went to and fro."""
+        """Run round `number` (from 1); the report counts the bytes that were exchanged."""
         return report(conduct(self.server, self, number, self.rules))
 
     def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
-        """Of every client's process."""
+        """Send a step of the exchange of masks to clients; answers by client."""
         return self._ask("about_masks", {one: (step, going.number, data) for one, data in messages.items()})
 
     def ask(self, going: Round) -> Uploads:
-        """Every client gets its message; uploads are read in the order of identities."""
+        """Send every client its download; yield parsed uploads in the order of identities."""
         clients = going.counted.tolist()
         sent = {one: b"" if going.receives_after else self._download(going, one) for one in clients}
         inboxes = going.inboxes
@@ -120,7 +120,7 @@ class ProcessFederation(Fleet):
             going.traffic.weighed(0, sum(map(len, downloads.values())), 0)
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
-        """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""
+        """Send all clients the newest download; then [n, m] their scores of all items, and their private values."""
         everybody = torch.arange(self.terms.world.num_clients)
         self._ask("receive", {int(client): (self._newest(number, client), False) for client in everybody})
         nothing: Mapping[int, tuple[()]] = dict.fromkeys(everybody.tolist(), ())
@@ -133,7 +133,7 @@ class ProcessFederation(Fleet):
         return self.terms.codec.write_download(self.server.download(number, client[None]), 0)
 
     def _ask(self, what: str, given: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """By client what came of it; whose process has ended is left out."""
+        """Answers by client; clients whose process has ended are left out."""
         asked = [client for client, arguments in given.items() if self.processes[client].send(what, arguments)]
         found = {client: self.processes[client].answer() for client in asked}
         return {client: answer for client, (there, answer) in found.items() if there}
@@ -152,7 +152,7 @@ class Process:
         other.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self.connection.close()
         self.process.join(10)
         if self.process.is_alive():
@@ -160,7 +160,7 @@ class Process:
             self.process.join()
 
     def send(self, what: str, arguments: tuple[Any, ...]) -> bool:
-        """Ask for something; whether the process is there."""
+        """Send a request; False if the process has ended."""
         try:
             self.connection.send((what, arguments))
         except ConnectionError:
@@ -168,7 +168,7 @@ class Process:
         return True
 
     def answer(self) -> tuple[bool, Any]:
-        """Whether the process is there, and what came of it; raises what was raised there."""
+        """(True, the answer), or (False, None) if the process has ended; raises what the client raised."""
         try:
             found = self.connection.recv()
         except (EOFError, ConnectionError):
@@ -179,21 +179,21 @@ class Process:
 
 
 class SameProcess:
-    """One client in this process, for methods that were not written in a module: it has its file, and sees bytes."""
+    """A client in this process, for methods that another cannot import: it too has a file and sees only bytes."""
 
     def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:
         self.device, self.found = Device(Terms.of(*agreed), data, file), None
 
     def close(self) -> None:
-        """Nothing but the file is left."""
+        """Drop the client; its file stays."""
 
     def send(self, what: str, arguments: tuple[Any, ...]) -> bool:
-        """Do something."""
+        """Handle a request at once."""
         self.found = getattr(self.device, what)(*arguments)
         return True
 
     def answer(self) -> tuple[bool, Any]:
-        """What came of it."""
+        """(True, the answer to the last request)."""
         return True, self.found
 
 

@@ -5,8 +5,8 @@ at a time; `round.alone` asks one after the other, by bytes; `cluster.workers` h
 `deploy.device_fleet` asks places over a network. A new kind of client is one more `Fleet`.
 
 A step that looks at uploads between their arrival and the sum is an `UploadRule`. A client that does not answer,
-answers late, answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is no part of the sum, nor of
-those that the server counts, and what it did in the round ends as if it had not been done.
+answers late, answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is neither in the sum nor in
+the number of participants, and its values go back to those before the round.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SMALL = 1e-3
 
 
 class Round:
-    """One round as it goes on.
+    """State of one round.
 
     Args:
         server: of the federation.
@@ -83,7 +83,7 @@ class Round:
 
     @property
     def counted(self) -> Tensor:
-        """[K] identities of the cohort without those that were left out, ascending."""
+        """[K] identities of the cohort that still count, ascending."""
         if not self.left_out:
             return self.cohort
         out = torch.tensor(sorted(self.left_out), dtype=self.cohort.dtype, device=self.cohort.device)
@@ -100,7 +100,7 @@ class Round:
         return self.server.download(self.number, clients, for_training=True)
 
     def leave_out(self, clients: Iterable[int], why: str) -> None:
-        """Go on without some clients; the first reason stays."""
+        """Leave clients out of the round; the first reason is kept."""
         for client in clients:
             self.left_out.setdefault(client, why)
 
@@ -117,7 +117,7 @@ class Round:
 
     @cached_property
     def personal(self) -> Params:
-        """By name, what the server has of tables that clients send whole."""
+        """By name, the server's tables where clients send whole tables."""
         whole = {name for name, param in self.terms.client.params.items() if param.role is PERSONAL}
         return {name: value for name, value in self.first.values.items() if name in whole}
 
@@ -126,7 +126,7 @@ class Round:
         return self.terms.opened(self.first)
 
     def take(self, upload: Upload) -> None:
-        """Add uploads to the sum, and note what the server needs of every single one."""
+        """Add uploads to the sum, and store what the server keeps by client."""
         if not len(upload.clients):
             return
         if self.masks is None:
@@ -144,8 +144,7 @@ have come, leave clients out (`Round.keep`, `Round.leave_out`), or stop early: w
 class Fleet(ABC):
     """Some clients that answer, wherever they are.
 
-    `inspects` says that uploads need no look any more when they are yielded: they were made here, or looked at when
-    they arrived.
+    `inspects`: uploads are trusted when they are yielded, because they were made in this process or checked on arrival.
     """
 
     inspects = False
@@ -155,27 +154,27 @@ class Fleet(ABC):
         return server.choose(number)
 
     def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
-        """Send clients a step of the exchange of masks; answers by client."""
+        """Send a step of the exchange of masks to clients; answers by client."""
         raise TypeError(f"{type(self).__name__} puts no masks on")
 
     def units(self, clients: Iterable[int]) -> list[list[int]]:
-        """Of some clients, those that one machine has: they must be in one group. Everybody by itself, as a rule."""
+        """Clients by machine: those of one machine must be in one group. By default every client is its own."""
         return [[client] for client in clients]
 
     @abstractmethod
     def ask(self, going: Round) -> Uploads:
-        """Send `Round.counted` what they begin with, and yield what they send; clients that fail are left out.
+        """Send `Round.counted` their downloads and yield their uploads; clients that fail are left out.
 
         Clients that add up among themselves are merged into `Round.total` and yield nothing.
         """
 
     def check(self, going: Round) -> None:
-        """All uploads are in, and nothing is combined yet: raise where the round cannot end like this."""
+        """Called between the last upload and combining: raise where the round must not end."""
         return
 
     @abstractmethod
     def tell(self, going: Round) -> None:
-        """The round is over: clients that counted receive what they receive after it, all others go back."""
+        """End the round: clients that counted receive downloads of after the round, all others go back to before it."""
 
 
 def conduct(server: AggregationServer, fleet: Fleet, number: int, rules: Sequence[UploadRule] = ()) -> Round:
@@ -202,14 +201,14 @@ def conduct(server: AggregationServer, fleet: Fleet, number: int, rules: Sequenc
 
 
 def seen(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
-    """The server sees what arrives, before anything is done to it."""
+    """Rule: shows the server uploads as they arrive."""
     for upload in uploads:
         going.server.see(upload)
         yield upload
 
 
 def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
-    """The rule that the setting `robust` names, or that is the server's own, about all uploads of a round."""
+    """Rule: uploads as the setting `robust` or the server's own `Rule` changes them; unchanged without either."""
     own, rule = going.terms.server.combine, robust_rule(going.terms.options.robust)
     if isinstance(own, Rule) and own.needs != SUMS:
         return _by_own_rule(uploads, own, going)
@@ -217,7 +216,7 @@ def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 
 
 def _by_own_rule(uploads: Iterator[Upload], rule: Rule, going: Round) -> Iterator[Upload]:
-    """What the server's rule makes of all uploads is the round's; of the uploads themselves no change is added up."""
+    """The change is what the server's rule makes of all uploads; the uploads themselves are not added up."""
     terms, held = going.terms, [one for one in uploads if len(one.clients)]
     if held:
         clients = [client for one in held for client in one.clients.tolist()]
@@ -229,7 +228,7 @@ def _by_own_rule(uploads: Iterator[Upload], rule: Rule, going: Round) -> Iterato
 
 
 def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
-    """The rule of every round: uploads that no honest client can have made are left out."""
+    """Rule of every round: leave out uploads that no honest client can have made."""
     for upload in uploads:
         wrong = going.refusals(upload)
         for client, why in wrong.items():
@@ -238,9 +237,9 @@ def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 
 
 def _begin_masks(going: Round, fleet: Fleet) -> None:
-    """Keys, groups and shares, where uploads are masked and masks are put on; who does not answer is left out.
+    """With masks: keys, groups and shares; clients that do not answer are left out.
 
-    Groups are drawn when keys are known, so that no client chooses who it is with.
+    Groups are drawn after keys are known, so that no client can choose its group.
     """
     masked, clients = going.terms.masked, going.cohort.tolist()
     if masked is None:
@@ -266,7 +265,7 @@ def _begin_masks(going: Round, fleet: Fleet) -> None:
 
 
 def _lift_masks(going: Round, fleet: Fleet) -> None:
-    """Take the masks off every group's sum, by shares of clients that are left; then groups become one sum."""
+    """Remove the masks from every group's sum, by shares of the clients left; then combine the groups."""
     masks, masked = going.masks, going.terms.masked
     if masks is None or masked is None:
         return
@@ -296,8 +295,8 @@ class RoundReport:
         seconds: by part.
         bytes_down: of the message to one client, the mean over clients.
         bytes_up: of the message from one client, the mean over clients; see `messages.wire`.
-        bytes_dense: what values would be on their way down without regard to zeros.
-        sparsity: of every value that clients receive, after the round, shares of zeros and of values nearly zero.
+        bytes_dense: of the message to one client if all values were dense.
+        sparsity: by received value, after the round: shares of zeros and of values nearly zero.
         left_out: by client, why it does not count.
         simulated: seconds on simulated devices since the first round began; None where there are none.
     """
@@ -335,5 +334,5 @@ def sparsity(shared: Params) -> dict[str, dict[str, float]]:
 
 
 def _small(value: Tensor) -> int:
-    """How many numbers are below `SMALL` in size; looked at in parts, to hold no second value of that size."""
+    """How many numbers are below `SMALL` in size; in chunks, to avoid a second tensor of that size."""
     return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))

@@ -36,7 +36,7 @@ class Cost(NamedTuple):
         return self._asdict()
 
     def summary(self) -> dict[str, Any]:
-        """What a result tells; seconds stand apart, because no two runs share them."""
+        """The part for result.json, without seconds, which differ between runs."""
         seconds = self.measured["seconds"]
         travels = ("server_bytes_with_uploads", "bytes_down_per_client", "bytes_up_per_client")
         return {
@@ -58,7 +58,7 @@ def cost_of(federation: Federation, number: int, rounds: Sequence[Mapping[str, A
 
 
 def declared_by(federation: Federation, first_upload: int | None = None) -> dict[str, Any]:
-    """Cost by what the method declares, on the federation's data; the first upload is made and weighed where None."""
+    """Cost by what the method declares, for the federation's world; `first_upload` is measured where it is None."""
     client, world, width = federation.client, federation.world, federation.machine.bytes_per_value
     if isinstance(client.work, Reporting):
         weighed = _first_upload(federation) if first_upload is None else first_upload
@@ -73,7 +73,7 @@ def declared_cost(
     moved: Collection[str] | None = None,
     first_upload: int | None = None,
 ) -> dict[str, Any]:
-    """What follows from the declared parameters; a client's data is none of it.
+    """Cost by the declared parameters alone; clients' data is not counted.
 
     Args:
         client: the method's.
@@ -83,7 +83,7 @@ def declared_cost(
         first_upload: bytes that a client which reports sends in its first round, the mean over clients.
 
     Returns:
-        private_values: by parameter, what stays with a client; tables received beside the client's own are some.
+        private_values: by parameter, what stays with a client, tables received beside its own included.
         shared_values: by parameter, what a client receives.
         client_values: private values and one copy of the received ones: a client that keeps a table trains the copy.
         server_values: one copy of what clients receive, and what is held back, sums over clients included.
@@ -118,7 +118,7 @@ def declared_cost(
 
 
 def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was found on this machine.
+    """Cost measured on this machine.
 
     Returns:
         client: id of the client with the most samples, the first among equals.
@@ -148,7 +148,7 @@ def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str,
 
 
 def _weighed(federation: Federation, rounds: Sequence[Mapping[str, Any]]) -> int | None:
-    """What `_first_upload` would find, where the first round has weighed it: everybody took part, and nothing else."""
+    """The first upload's bytes, if round 1 has measured them with all clients taking part; else None."""
     first = rounds[0]
     everybody = (first.get("round"), first.get("clients")) == (1, federation.world.num_clients)
     return int(first["bytes_up_per_client"]) if everybody and federation.terms.masked is None else None
@@ -168,7 +168,7 @@ def _first_upload(federation: Federation) -> int:
 
 
 def _first_download(federation: Federation) -> Download:
-    """What clients received before anything was learnt; nothing where they receive after the round."""
+    """Initial values as a download; empty where clients receive after the round."""
     work, params = federation.client.work, federation.client.params
     if isinstance(work, Reporting) and work.receives_after:
         return Download(1, {})

@@ -1,4 +1,4 @@
-"""A client on a device of its own, with its values in a file of its own: it sees bytes, and sends bytes."""
+"""A client on a device of its own, with its values in a file of its own: it receives and sends bytes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Device:
     """A client on a device of its own.
 
     Args:
-        terms: what it has agreed on with the server.
+        terms: agreed on with the server.
         data: its own, of one client.
-        file: where its values are; it begins anew where there is none.
+        file: of its values; without one it begins with initial values.
     """
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
@@ -49,25 +49,25 @@ class Device:
 
     @property
     def masks(self) -> OwnMasks:
-        """What hides its uploads."""
+        """The client's half of the exchange of masks."""
         if self._masks is None:
             raise MessageError("asked about masks; none were agreed on")
         return self._masks
 
     def about_masks(self, step: MaskStep, number: int, message: bytes) -> bytes:
-        """Where uploads are masked: a step of round `number`; that shares were shown is kept before they leave."""
+        """Answer a step of the exchange of masks; shares are marked as shown in the file before they are sent."""
         said = self.masks.answer(step, number, message)
         if step is MaskStep.SHOW:
             self._save()
         return said
 
     def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
-        """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`.
+        """One round: read the download, work, store private values, and write an upload; see `Residents`.
 
         Args:
             number: of the round.
             message: from the server.
-            inbox: where uploads are masked, what everybody has sealed for the client.
+            inbox: (masks) shares that the other clients have sealed for this one.
         """
         self.before = self.received, self.alone.pack()
         self.received = message or self.received
@@ -77,24 +77,24 @@ class Device:
         return answer
 
     def undo(self) -> None:
-        """The client was left out: what it did in the round ends as if it had not been done."""
+        """The client was left out: restore its values of before the round."""
         self.received, held = self.before
         self.alone.unpack(held)
         self._save()
 
     def receive(self, message: bytes, took_part: bool) -> None:
-        """Take what the server has after a round; who took part works on it where the method has it so."""
+        """Store the newest download; a participant runs `after_round` on it where the method has it."""
         self.received = message
         if took_part:
             self.alone.settle(message, _ALONE)
         self._save()
 
     def scores(self) -> Tensor:
-        """[m] of every item, by what was received last."""
+        """[m] scores of all items, with the latest download."""
         return self.alone.scores(self.received, _ALONE)[0]
 
     def values(self) -> Params:
-        """What the client holds of its own, by name."""
+        """The client's private values, by name."""
         return self.alone.values(0)
 
     def _save(self) -> None:
@@ -105,7 +105,7 @@ class Device:
 
 
 def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
-    """What one client of a split knows."""
+    """The data of one client of a split."""
     identity, users = torch.tensor([client]), np.array([client])
     train, never = Ragged.one(split.train.of(client)), Ragged.one(excluded.of(client))
     facts = OwnFacts.of(split).part(range(client, client + 1))

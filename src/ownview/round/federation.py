@@ -72,18 +72,18 @@ class Federation:
         self.fleet, self.rules, self.done = self._fleet(work), tuple(rules), 0
 
     def _fleet(self, work: Work) -> LocalFleet:
-        """Where the clients are."""
+        """The fleet that answers."""
         asked = devices(self.options.devices)
         return LocalFleet(self.terms, work) if asked is None else Simulated(self.terms, work, asked)
 
     @property
     def work(self) -> Work:
-        """The work of all clients, with their newest values."""
+        """The work of all clients, on their current values."""
         return self.fleet.work
 
     @property
     def clients(self) -> Clients:
-        """What they hold."""
+        """Private values and personal tables of all clients."""
         return self.work.home.clients
 
     def _require_memory(self) -> None:
@@ -103,11 +103,11 @@ class Federation:
         return done
 
     def participants(self, number: int) -> Tensor:
-        """Participants of a round."""
+        """[C] identities of the clients chosen for a round."""
         return self.fleet.choose(self.server, number)
 
     def newest(self, clients: Tensor, names: frozenset[str] | None = None) -> Download:
-        """What the server has for clients that predict now."""
+        """The download of clients that predict now."""
         return self.server.download(self.done, clients, names)
 
     def predicting(

@@ -50,7 +50,7 @@ class Group:
 
     @property
     def exchange(self) -> Exchange:
-        """Where masks are put on."""
+        """The exchange of masks, which must be there."""
         if self.masks is None:
             raise TypeError("no masks are put on here")
         return self.masks
@@ -76,19 +76,19 @@ class Groups:
 
     @property
     def cohort(self) -> Cohort:
-        """What was agreed on for one of them."""
+        """Sizes of one group: members, survivors, neighbours."""
         return self.masked.cohort
 
     @property
     def single(self) -> bool:
-        """Whether everybody is in one."""
+        """Whether there is one group only."""
         return self.masked.groups == 1
 
     def draw(self, units: Sequence[Sequence[int]]) -> None:
-        """Put clients into groups, of whom nothing has arrived yet.
+        """Put the clients of the round into groups, all of them empty accumulators.
 
         Args:
-            units: clients that stand together.
+            units: clients that must be in one group, such as those of one place.
         """
         count = self.masked.groups
         for place, members in enumerate(drawn(units, count, partial(self.server.shuffle, self.number)), 1):
@@ -101,15 +101,15 @@ class Groups:
                 self._lose(group, f"has {len(group.members)} clients, {most}: one place has too many users")
 
     def introduce(self, keys: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Everybody's keys -> who takes part in whose group."""
+        """Public keys of all clients -> for each, the participants of its group and their keys."""
         return self._merged(lambda group: group.exchange.introduce(_those(group, keys)))
 
     def deliver(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Sealed shares -> what each client gets of them."""
+        """Sealed shares by sender -> sealed shares by receiver."""
         return self._merged(lambda group: group.exchange.deliver(_those(group, shares)))
 
     def take(self, upload: Upload) -> None:
-        """Add uploads up, each in its group; those of a group that does not count are dropped."""
+        """Add each upload to the sum of its group; uploads to a lost group are dropped."""
         for place, client in enumerate(upload.clients.tolist()):
             group = self._of.get(client)
             if group is None or client in self.lost:
@@ -121,11 +121,11 @@ class Groups:
                 group.masks.take(one)
 
     def left(self) -> dict[int, bytes]:
-        """What every client that is left is asked for."""
+        """By client that is left: the request for shares."""
         return self._merged(lambda group: group.exchange.left())
 
     def agreed(self, signed: Mapping[int, bytes]) -> dict[int, bytes]:
-        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        """(signed masks) Signatures of the set that is left -> the signatures that each client gets."""
         return self._merged(lambda group: group.exchange.agreed(_those(group, signed)))
 
     def lift(self, shown: Mapping[int, bytes]) -> None:
@@ -133,7 +133,7 @@ class Groups:
         self._each(lambda group: group.exchange.lift(group.total, _those(group, shown)))
 
     def combine(self, total: Partial, bound: Tensor | None) -> None:
-        """Compare the groups, and add up those that count, or take the median of all.
+        """Compare the groups; then add up those that are alike, or take the median of all.
 
         Args:
             total: of the round, still empty.
@@ -166,7 +166,7 @@ class Groups:
 
     @property
     def wrong(self) -> dict[int, set[int]]:
-        """By client, whose shares it has shown otherwise than they were dealt."""
+        """By client, the dealers whose shares it has shown in another form than they were dealt."""
         found: dict[int, set[int]] = {}
         for group in self._of_all():
             found |= {} if group.masks is None else group.masks.server.wrong
@@ -180,7 +180,7 @@ class Groups:
                 self._lose(group, f"is {far / max(usual, 1e-300):.3g} times as far from the median of all as usual")
 
     def _means(self, bound: Tensor | None) -> Iterator[Numbers]:
-        """[g, n] what a client of every group has added in the mean; some numbers after the others."""
+        """[g, n] the mean contribution of a client, by group; blocks of n coordinates one after the other."""
         coding, words = self.masked.coding(self.number, bound), [group.total.words for group in self.every]
         step = max(1, _TOGETHER // len(words))
         counts = np.array([group.arrived for group in self.every], dtype=np.float64)[:, None]
@@ -196,7 +196,7 @@ class Groups:
         return {client: data for answers in self._each(step) for client, data in answers.items()}
 
     def _each(self, step: Callable[[Group], _Came]) -> list[_Came]:
-        """What a step comes to in every group; one in which it fails is lost."""
+        """Results of a step, group by group; a group in which it fails is lost."""
         found = []
         for group in list(self.every):
             try:
@@ -218,10 +218,10 @@ class Groups:
         self.every.remove(group)
 
     def _of_all(self) -> list[Group]:
-        """Groups that count, and those that do not."""
+        """All groups, lost ones included."""
         return list({id(group): group for group in self._of.values()}.values())
 
 
 def _those(group: Group, given: Mapping[int, bytes]) -> list[bytes]:
-    """Of a group's members."""
+    """The entries of a group's members."""
     return [given[client] for client in group.members if client in given]

@@ -1,4 +1,4 @@
-"""Clients in this process, a block of them at a time: the fast way, and that of a worker for its shard."""
+"""Clients in this process, a vectorised block at a time: the fast way, also for a worker's shard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ownview.seam.client import Reporting
 
 
 class LocalFleet(Fleet):
-    """All clients of a federation, which are honest; the position of a client is its identity.
+    """All clients of a federation, trusted; a client's position is its identity.
 
     Args:
         terms: what they have agreed on with the server.
@@ -43,11 +43,11 @@ class LocalFleet(Fleet):
 
     @property
     def work(self) -> Work:
-        """The work of all clients, with their newest values."""
+        """The work of all clients, on their current values."""
         return self._work
 
     def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
-        """Every client is an object of its own whose secrets follow from the seed, so that runs repeat."""
+        """Answer for every client, whose secrets follow from the seed, so that runs repeat."""
         if step is MaskStep.KEYS:
             seed, number, agreed = self.terms.seed, going.number, going.masks
             assert agreed is not None
@@ -63,7 +63,7 @@ class LocalFleet(Fleet):
         return {one: self.masks[one].answer(step, going.number, data) for one, data in messages.items()}
 
     def ask(self, going: Round) -> Uploads:
-        """Block by block."""
+        """Yield uploads block by block."""
         cohort, put_on = going.counted, self._put_on(going) if going.inboxes else None
         if going.rules or (going.masks is not None and not going.masks.single):  # which may leave clients out
             self.before = {name: value.clone() for name, value in self.work.home.clients.pack().items()}
@@ -82,7 +82,7 @@ class LocalFleet(Fleet):
         going.loss = self.work.loss(going.number)
 
     def _put_on(self, going: Round) -> Callable[[Upload], Upload]:
-        """Puts masks on uploads as they leave their clients."""
+        """The function that masks uploads; None without masks."""
 
         def masked(upload: Upload) -> Upload:
             each = [
@@ -105,7 +105,7 @@ class LocalFleet(Fleet):
             self.receive(going.traffic.download, counted)
 
     def pack(self) -> dict[str, Tensor]:
-        """What a checkpoint must have besides server and clients: nothing, where everybody answers at once."""
+        """State for a checkpoint besides server and clients: empty, because all clients answer at once."""
         return {}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
@@ -126,17 +126,17 @@ def worked(
     clock: Clock,
     put_on: Callable[[Upload], Upload] | None = None,
 ) -> Iterator[tuple[Tensor, Iterator[Upload]]]:
-    """Some clients receive, work, keep what is theirs and send: block by block, [B] positions and their uploads.
+    """One round of B clients at a time: download, work, store, upload. Yields positions [B] and their uploads.
 
     Args:
         terms: what they have agreed on with the server.
         work: of the clients.
-        first: what the server has for everybody, of the round.
+        first: the download that is the same for all, of the round.
         cohort: [C] positions of the clients that take part.
-        download_for: positions of some of them -> what the server sends these.
+        download_for: positions -> the download of these clients.
         traffic: weighs messages.
         clock: records seconds by part.
-        put_on: puts masks on uploads; None where none are.
+        put_on: masks uploads; None without masks.
     """
     declared = reporting(terms.client).sends if isinstance(terms.client.work, Reporting) else None
 
@@ -165,7 +165,7 @@ def worked(
 def _exchanged(
     now: Mapping[str, Tensor], before: Mapping[str, Tensor], back: Mapping[int, str], count: int
 ) -> dict[str, Tensor]:
-    """What clients hold, packed; of those that go back, what they held before."""
+    """The clients' packed values, with those of clients that go back replaced by earlier ones."""
     edges = sorted({0, count, *(edge for one in back for edge in (one, one + 1))})
     runs = [range(first, last) for first, last in pairwise(edges)]
     return joined([parted(before if run.start in back else now, run) for run in runs])

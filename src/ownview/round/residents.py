@@ -1,4 +1,4 @@
-"""Some clients that live together, away from the server: bytes come in, bytes go out. A device is the same with one."""
+"""Clients of one machine that is not the server: bytes come in, bytes go out. A device is the same with one client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OwnData:
         excluded: items of each that are never drawn as training negatives, distinct and ascending.
         timeline: their training items, oldest first, and their times.
         users: [k] whose clients they are, for errors.
-        facts: what they know besides; None for nothing.
+        facts: their ratings and facts about users; None for nothing.
     """
 
     identities: Tensor
@@ -66,7 +66,7 @@ class Residents:
         noise: NoiseKey | None = None,
         put_on: Callable[[Upload], Upload] | None = None,
     ) -> list[bytes]:
-        """Open the download of a round, work, keep what is one's own, and close with uploads.
+        """One round: read the download, work, store private values, and write uploads.
 
         Args:
             number: of the round.
@@ -76,7 +76,7 @@ class Residents:
             put_on: puts masks on one client's upload; None where none are.
 
         Returns:
-            for each of them a message to the server; empty where it has nothing to say.
+            one message to the server a participant; empty where it has nothing to send.
         """
         download = opened(self.terms, message, number)
         if message:
@@ -92,22 +92,22 @@ class Residents:
         return [sent.get(identity, b"") for identity in self.data.identities[here].tolist()]
 
     def settle(self, message: bytes, here: Tensor) -> None:
-        """Participants work on the server's new values, where the method asks for it."""
+        """Participants run `after_round` on the server's new values, where the method has it."""
         self.work.after_round(opened(self.terms, message, 0), here)
 
     @property
     def settles(self) -> bool:
-        """Whether clients have something to do after a round."""
+        """Whether the method has work after a round."""
         work = self.terms.client.work
         return isinstance(work, Reporting) and work.after_round is not None
 
     def scores(self, message: bytes, here: Tensor) -> Tensor:
-        """[B, m] of every item for clients [B], by what was received last."""
+        """[B, m] scores of all items for clients [B], with the latest download."""
         download = opened(self.terms, message, 0)
         return ClientScorer(self.work, lambda clients, names: download).scores(here, None)
 
     def values(self, place: int) -> Params:
-        """What one client holds of its own, by name."""
+        """Private values of one client, by name."""
         found = {name: value[place] for name, value in self.clients.own.items()}
         own = (name for name in self.clients.tables if self.terms.client.params[name].own)
         return found | {name: self.clients.whole(name, torch.tensor([place]))[0] for name in own}
@@ -117,13 +117,13 @@ class Residents:
         return {name: value.clone() for name, value in self.clients.pack().items()}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what `pack` returned, also of fewer clients: who came since has the initial values."""
+        """Restore what `pack` returned; clients that joined since then begin with initial values."""
         fresh = self.clients.pack()
         self.clients.unpack({name: _grown(name, packed, fresh) for name in fresh})
 
 
 def opened(terms: Terms, message: bytes, number: int) -> Download:
-    """What came; who has received nothing has the initial values, which follow from the seed."""
+    """The parsed download, or initial values before the first."""
     if message:
         return terms.codec.read_download(message)
     params = terms.client.params
@@ -131,7 +131,7 @@ def opened(terms: Terms, message: bytes, number: int) -> Download:
 
 
 def _grown(name: str, packed: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> Tensor:
-    """One packed value with the clients behind those that were packed as they begin."""
+    """One packed value, extended by the initial values of clients that joined since."""
     kind, _, part = name.rpartition(".")
     if name.startswith("own.") or part in ("counts", "base_of"):
         return torch.cat([packed[name], fresh[name][len(packed[name]) :]])

@@ -1,7 +1,7 @@
-"""What clients score by when they are asked a question: what they hold, and what they know by then.
+"""Scorers for a question: clients with their current values, and the history that they know by then.
 
-Users who never took part get clients too. Such a client receives a new client's download,
-and fits its own values to its history, a few rounds long, without sending anything.
+Users who never took part get clients too. Such a client receives a new client's download
+and fits its private values to its history for a few rounds, without sending anything.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import distinct
 from ownview.data.timeline import Timeline
+from ownview.federation.facts import OwnFacts
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms, work_of
@@ -29,12 +30,12 @@ FOLD_IN = 5
 
 
 def scorer_of(federation: Federation) -> ClientScorer:
-    """Scores by a federation's clients, which do first what their method asks of them."""
+    """The scorer of a federation's clients, prepared by `before_predicting`."""
     return ClientScorer(federation.work, federation.newest)
 
 
 def asked(federation: Federation, question: Question) -> ClientScorer:
-    """Scores by the clients of everybody that a question is about."""
+    """The scorer of a question: the users' own clients, or new clients for strangers."""
     known = question.known.to(federation.machine.device)
     if question.strangers is not None:
         return newcomers(federation, known, question.strangers)
@@ -50,18 +51,20 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
 
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
-    """Scores by clients of users who never took part, from what is known of them alone."""
+    """The scorer of users who never took part, from their known items alone."""
     no_clients = torch.arange(0, device=federation.machine.device)
     return folded_in(federation.terms, Download(federation.done, federation.newest(no_clients).values), known, ids)
 
 
-def folded_in(terms: Terms, download: Download, known: Timeline, ids: IdArray) -> ClientScorer:
-    """Scores by new clients: a new client's download, fitted at home."""
+def folded_in(
+    terms: Terms, download: Download, known: Timeline, ids: IdArray, facts: OwnFacts | None = None
+) -> ClientScorer:
+    """Scores by new clients: a new client's download, fitted at home to what they have and know besides."""
     machine, world = terms.machine, terms.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)
     excluded = _leaving(distinct(known.items.to(torch.device("cpu"))), world.num_items, terms.client.work.negatives)
-    work = terms.work(first, known.items, timelines, excluded.to(machine.device), ids)
+    work = terms.work(first, known.items, timelines, excluded.to(machine.device), ids, facts)
     _fold_in(work, download, torch.arange(len(ids), device=machine.device))
     return ClientScorer(work, lambda clients, names: download)
 
@@ -77,7 +80,7 @@ def _leaving(histories: Ragged, num_items: int, negatives: int) -> Ragged:
 
 
 def _fold_in(work: Work, download: Download, everybody: Tensor) -> None:
-    """Fit what is the clients' own; who has no history cannot, and keeps the initial values."""
+    """Fit the clients' private values; a client without history keeps the initial values."""
     some = everybody[work.home.train.lengths > 0]
     if work.home.client.phases:
         work.home.clients.begin(download, some)

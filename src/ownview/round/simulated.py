@@ -1,7 +1,7 @@
 """Clients in this process on simulated devices: slow ones, late ones, some that disappear; and asynchronous rounds.
 
-What happens is drawn from the seed and takes no real time. A round is the one of `round.conduct`; here is decided who
-answers in it, on which of the server's versions they worked, and what the clock says afterwards.
+Events are drawn from the seed and take no real time. A round is the one of `round.conduct`; this module decides which
+clients answer in it, on which of the server's versions they worked, and the time on the simulated clock.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Flight:
 
 @dataclass(frozen=True)
 class Planned:
-    """A round that is about to be.
+    """Plan of one round.
 
     Args:
         number: of it.
-        cohort: [C] who answers or should, ascending.
+        cohort: [C] clients that answer or should, ascending.
         versions: [C] the round whose values each works on.
         absent: by client, why it does not answer.
         after: the clock and who is at work when it is over.
@@ -91,13 +91,13 @@ class Simulated(LocalFleet):
         self.planned: Planned | None = None
 
     def choose(self, server: AggregationServer, number: int) -> Tensor:
-        """Who should answer in a round; the same however often it is asked."""
+        """[C] identities that should answer in a round; repeated calls give the same."""
         if self.planned is None or self.planned.number != number:
             self.planned = self._asynchronous(server, number) if self.devices.buffer else self._together(server, number)
         return self.planned.cohort
 
     def _there(self, server: AggregationServer, now: float) -> tuple[Tensor, float]:
-        """Identities of the clients that can take part, and when: where none is there, some time later."""
+        """Identities of the available clients, and the time; if none is available, the clock moves on until one is."""
         everybody = torch.arange(self.terms.world.num_clients, device=self.terms.machine.device)
         needed = 4 * self.terms.codec.dense_download(server.download(0, everybody[:0]))  # with slope and two moments
         able = everybody[self.devices.fits(self.terms.seed, everybody, needed)]
@@ -112,7 +112,7 @@ class Simulated(LocalFleet):
         )
 
     def _together(self, server: AggregationServer, number: int) -> Planned:
-        """A synchronous round: it lasts until the last has sent, or until the deadline."""
+        """Plan a synchronous round: it ends with the last upload, or at the deadline."""
         there, now = self._there(server, self.flight.now)
         everybody = len(there) == self.terms.world.num_clients
         cohort = server.choose(number, None if everybody else there)
@@ -124,13 +124,13 @@ class Simulated(LocalFleet):
         return Planned(number, cohort, torch.full_like(cohort, number), absent, replace(self.flight, now=after))
 
     def _durations(self, number: int, clients: Tensor) -> tuple[Tensor, Tensor]:
-        """[B] how long each works, and [B] whether it disappears half-way."""
+        """[B] seconds of work of each client, and [B] whether it drops out half-way."""
         dropped = self.devices.dropped(self.terms.seed, number, clients)
         seconds = self.devices.seconds(self.terms.seed, number, clients, self.load[clients])
         return torch.where(dropped, seconds / 2, seconds), dropped
 
     def _asynchronous(self, server: AggregationServer, number: int) -> Planned:
-        """Until the buffer is full: an arriving client makes room for another, which begins on the current values."""
+        """Plan an asynchronous round, until the buffer is full; after each arrival another client starts."""
         flight, seed, device = self.flight, self.terms.seed, self.terms.machine.device
         at_work = list(zip(flight.arrivals.tolist(), flight.clients.tolist(), flight.versions.tolist(), strict=True))
         heapify(at_work)
@@ -158,7 +158,7 @@ class Simulated(LocalFleet):
         return Planned(number, cohort, versions, {}, after)
 
     def ask(self, going: Round) -> Uploads:
-        """Those that answer, on the versions that they received."""
+        """Yield uploads of the clients that answer, on the versions that they received."""
         planned = self.planned
         assert planned is not None
         for client, why in planned.absent.items():
@@ -184,7 +184,7 @@ class Simulated(LocalFleet):
         return upload if factor == 1 else upload.scaled(torch.full_like(upload.samples, factor, dtype=torch.float64))
 
     def tell(self, going: Round) -> None:
-        """The clock goes on, and versions that no client works on are forgotten."""
+        """End the round: advance the clock, and drop versions that no client works on."""
         super().tell(going)
         assert self.planned is not None
         self.flight, self.planned = self.planned.after, None
@@ -213,7 +213,7 @@ class Simulated(LocalFleet):
 
 
 def _the_same(sent: Download, clients: Tensor) -> Download:
-    """What every client that began in one round has received."""
+    """The download that all clients that began in the same round received."""
     return sent
 
 

@@ -276,7 +276,7 @@ class _Work:
     """A model of an experiment in training.
 
     Args:
-        experiment: as it is written down: every setting named, the device and the rounds it comes to.
+        experiment: complete, as its file has it: every setting, the device and the number of rounds.
         model: that is trained.
         data: where it was made in Python.
         setup: of the experiment.

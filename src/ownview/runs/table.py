@@ -285,7 +285,7 @@ class Comparison:
         return max((cell.seeds for cell in self.cells.values()), default=0)
 
     def missing(self, method: str, protocol: str) -> str:
-        """What stands in a cell that is not there."""
+        """Text of an empty cell: the reason, or a dash."""
         return self.absent.get((method, protocol), "-")
 
     def label(self, method: str) -> str:

@@ -1,6 +1,6 @@
 """The client's half of a federated recommender: a value made of plain functions, written for ONE client.
 
-A client opens a download, works, keeps what is its own, and closes with an upload. Its work is one of two kinds: it
+A client reads a download, works, stores its private values, and writes an upload. Its work is one of two kinds: it
 trains and sends what training changed (`Training`), or it works out summands from its own data and sends those
 (`Reporting`). Nothing here knows how many clients there are, on which device they run, or how messages travel.
 
@@ -95,13 +95,13 @@ Report = Callable[[Params, Batch, Context], tuple[Summands, Params]]
 
 @dataclass(frozen=True)
 class Summand:
-    """What leaves a client that reports.
+    """Declaration of a value that a reporting client sends.
 
     Args:
         shape: of the summand and of the sum; left^T right of a product and the matrix of a patch are brought to it.
-        what: it is, in words for people who ask what leaves their device.
+        what: it is, in words for users.
         symmetric: whether it is a symmetric matrix, of which one half is enough on the way.
-        honest: what one client's can be; servers count nothing else, where they see it.
+        honest: bounds of one client's; servers that see it refuse anything else.
         coarse: whether it is a patch of whole rows whose values are multiples of a power of two, -127 to 127 of them,
             by row, so that a byte each is enough on the way (`parts.shortened`).
     """
@@ -127,7 +127,7 @@ class Training:
         negatives: drawn for every positive, anew each round.
         batch_size: samples in a batch.
         pairs: whether batches say which positive each negative was drawn for (`Batch.partners`).
-        by_round: numbers that go with the rounds, which losses, openings and shrinks find in their context.
+        by_round: numbers that depend on the round, given to losses, openings and shrinks in their context.
     """
 
     phases: tuple[Phase, ...]
@@ -138,7 +138,7 @@ class Training:
     by_round: ByRound = _no_numbers
 
     def most_samples(self, num_items: int) -> int:
-        """That a client counts by, however often it repeats items: those of a history of all items, once each."""
+        """Cap on the sample count of a client's weight: samples of a history with every item once."""
         return num_items * (1 + self.negatives)
 
 
@@ -152,10 +152,10 @@ class Reporting:
 
     Args:
         sends: what leaves the client, by name.
-        report: makes it.
+        report: computes it.
         negatives: drawn for every positive of the batch; 0 where the report needs no samples (the batch is 0 then).
-        prepare_download: what clients make of the received values before they look at anything of their own; the same
-            for all of them, so a simulation does it once.
+        prepare_download: computes on received values alone, not on private data: the same for all clients, so a
+            simulation does it once a round.
         receives_after: whether clients receive once the server has combined instead of before they work: `report` then
             sees no received value, and what they receive serves `after_round` and `scores`.
         after_round: (with `receives_after`) new values of the client's own, from what was received.
@@ -174,7 +174,7 @@ class Reporting:
     together: Together | None = None
 
     def needed(self, length: int) -> int:
-        """Numbers that the work of a client with a timeline of this length holds."""
+        """Numbers held while a client with a timeline of this length works."""
         return self.working if isinstance(self.working, int) else self.working(length)
 
     def __post_init__(self) -> None:
@@ -197,11 +197,11 @@ class Client:
         params: what it has, by name and role.
         work: what it does in a round.
         scores: of the rows at hand.
-        before_predicting: what it trains on all its samples before it predicts, with negatives of its own: private or
-            fresh parameters without rows. It sends and keeps nothing of it. Phases count on from those of `work`.
+        before_predicting: trained on all its samples before it predicts, with its own negatives: private or fresh
+            parameters without rows. Nothing of it is sent or stored. Phases count on from those of `work`.
         whole_rows: whether a row's score depends on other rows too; then `scores` gets whole tables in ranking.
-        readings: what is worth looking at in a watched client, from whole tables [m, ...]; what has more than 128
-            numbers is noted at the end alone.
+        readings: diagnostics of a watched client, from whole tables [m, ...]; those of more than 128 numbers are
+            recorded after the last round only.
     """
 
     params: Mapping[str, Param]

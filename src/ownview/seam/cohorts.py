@@ -1,4 +1,4 @@
-"""How a server chooses the clients of a round by what it has seen of them, and what it does for the others."""
+"""Rules that choose a round's clients by reported values, and move the clients outside the cohort."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ownview.seam.clusters import cluster
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a server has seen of its n clients when a round begins.
+    """The server's knowledge of its n clients when a round begins.
 
     Args:
         reported: by name [n, ...], the newest values of `reported` parameters.

@@ -1,4 +1,4 @@
-"""What a method may ask to know of items, users and interactions besides ids, as parameters.
+"""Side information on items, users and interactions, as parameters of a method.
 
 Features of items are public: every client and the server make the same values of the same table, nothing of them is
 sent, and no budget is spent by it. Those of users, and ratings, stay at home. A method that asks for what the data
@@ -50,7 +50,7 @@ def item_likeness(world: World) -> Param:
 
 
 def user_features(world: World, *columns: str, size: int = 32) -> Param:
-    """[size] what the client knows of its user: one place an entry or number, by a hash (`federation.facts`).
+    """[size] features of the client's user: one place an entry or number, by a hash (`federation.facts`).
 
     Args:
         world: of the data.
@@ -98,7 +98,7 @@ def terms_of(world: World, like: Tensor) -> Tensor:
 
 
 def _lacking(table: ItemTable | None, columns: tuple[str, ...]) -> str:
-    """What the data lacks, or nothing."""
+    """What the data lacks, half a sentence; empty if nothing."""
     if table is None or not table.known:
         told = "expected a file with columns item and title (data import --items FILE)"
         return f"nothing is known of the items but their ids; {told}"

@@ -31,7 +31,7 @@ class Form(ABC):
 
     @abstractmethod
     def params(self) -> dict[str, Param]:
-        """What a client has and what the server has, by name and role."""
+        """Parameters of client and server, by name and role."""
 
     @abstractmethod
     def sends(self) -> dict[str, Summand]:
@@ -58,7 +58,7 @@ class Form(ABC):
         """The scores as a function of a history and received values alone."""
 
     def together(self) -> Together | None:
-        """What the summands of one honest client have together, for servers that see them; None for nothing."""
+        """Joint bounds on the summands of one honest client, for servers that see them; None without."""
         return None
 
     def client(self) -> Client:

@@ -49,7 +49,7 @@ class Federated(Settings):
         """The client's half."""
 
     def notes(self, world: World) -> tuple[str, ...]:
-        """Warnings to print with results: what the method leaves out or replaces on such data."""
+        """Warnings to print with results, such as parts of the method that such data cannot use."""
         return ()
 
     def smaller(self) -> Mapping[str, Value]:
@@ -99,11 +99,11 @@ class Method(Federated):
         return cross_entropy(self.scores(p), batch)
 
     def by_round(self, number: int) -> Mapping[str, float]:
-        """Numbers that go with the rounds, by name: a loss finds them in `context.numbers`."""
+        """Numbers that depend on the round, by name; a loss reads them from `context.numbers`."""
         return {}
 
     def readings(self, p: Params) -> Params:
-        """What is worth looking at in a watched client; `p` has whole tables [m, ...]."""
+        """Diagnostics of a watched client; `p` has whole tables [m, ...]."""
         return {}
 
     def client(self, world: World) -> Client:
@@ -121,7 +121,7 @@ class ReportingMethod(Federated):
 
     @abstractmethod
     def params(self, world: World) -> dict[str, Param]:
-        """What a client has and what the server has, by name and role: history, private, received and held."""
+        """Parameters of client and server, by name and role: history, private, received and held."""
 
     @abstractmethod
     def sends(self, world: World) -> dict[str, Summand]:

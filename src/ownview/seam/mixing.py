@@ -15,7 +15,7 @@ from ownview.seam.clusters import cluster
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the server knows of the c clients that have uploaded.
+    """The server's knowledge of the c clients that have uploaded.
 
     Args:
         uploads: [c, values], the latest upload of each client.
@@ -26,7 +26,7 @@ class Known:
         round: that has just ended, from 1.
         clients: [c] their identities, ascending.
         every: by name [c, values], the latest uploads of everything that is mixed: a network has several.
-        memory: by name, what the rule returned to remember when it was last asked; empty at first.
+        memory: the rule's state by name, as it returned it last; empty at first.
     """
 
     uploads: Tensor
@@ -46,7 +46,7 @@ class Mixing(Protocol):
     def weights(self, known: Known) -> Tensor | tuple[Tensor, Mapping[str, Tensor]]:
         """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1.
 
-        With it, where the rule remembers, what it finds in `Known.memory` the next time: tensors by name, of any shape.
+        A rule with state also returns that: tensors by name, of any shape, for the next `Known.memory`.
         """
 
 

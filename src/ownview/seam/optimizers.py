@@ -65,7 +65,7 @@ class Sgd:
 
     @property
     def memories(self) -> int:
-        """Tensors as wide as x that go on from step to step."""
+        """The optimiser's state: tensors of the shape of x, carried from step to step."""
         return 0
 
     def factors(self, count: int, number: int) -> list[list[float]]:
@@ -73,7 +73,7 @@ class Sgd:
         return [[self.rate(number) * self.step_decay**step for step in range(count)]]
 
     def moved(self, x: Tensor, grad: Tensor, memory: Sequence[Tensor], factors: Tensor) -> list[Tensor]:
-        """New values [B, ...], as a function of everything: for compilers. `factors` [1, B] are each client's own."""
+        """New values [B, ...] as a pure function, for compilers. `factors` [1, B] are each client's own."""
         return [x - _wide(factors[0], x) * grad]
 
 
@@ -105,7 +105,7 @@ class Adam:
         return [sizes, [math.sqrt(1 - self.beta2**t) for t in steps]]
 
     def moved(self, x: Tensor, grad: Tensor, memory: Sequence[Tensor], factors: Tensor) -> list[Tensor]:
-        """New values and memories [B, ...], as a function of everything: for compilers. `factors` are [2, B]."""
+        """New values and moments [B, ...] as a pure function, for compilers. `factors` are [2, B]."""
         first = self.beta1 * memory[0] + (1 - self.beta1) * grad
         second = self.beta2 * memory[1] + (1 - self.beta2) * grad.square()
         size, root = (_wide(factor, x) for factor in factors)
@@ -132,7 +132,7 @@ def soft_thresholded(values: Tensor, threshold: Tensor) -> Tensor:
 
 
 def _stacked_on_gpu(params: Sequence[Tensor], runs: Sequence[Run]) -> bool:
-    """There a launch costs more than the arithmetic: all clients are moved at once, also in different steps."""
+    """Whether to move all clients by one kernel: on a GPU a launch costs more than the arithmetic."""
     return params[0].is_cuda and runs[0] is not ...
 
 

@@ -43,12 +43,12 @@ class Term:
     """sum_k exp(-k / fades) W[h_k], h_k the k-th latest item of a history, k from 0, for k below `most`.
 
     Args:
-        weights: W [m, m]; a row is what an item of the history says about all items.
+        weights: W [m, m]; row h holds what item h of the history adds to the score of every item.
         fades: places after which an item counts 1/e; infinite where all count the same.
         most: latest items that are looked at; None for all.
         regularization: lambda where W = I - P / diag(P), P = (S + lambda I)^-1, S a sum over people: such weights can
             be solved back into S, by the publisher and by any reader. None for other weights.
-        public: whether W is made of what is public about items, so that nothing of people is in it.
+        public: whether W is computed from public item data alone, and so reveals nothing about users.
     """
 
     weights: Tensor | SparseRows | LowRank
@@ -58,7 +58,7 @@ class Term:
     public: bool = False
 
     def counts(self, length: int) -> Tensor:
-        """[l] what the latest l = min(length, most) items of a history count, oldest first."""
+        """[l] weights of the latest l = min(length, most) items of a history, oldest first."""
         size = length if self.most is None else min(length, self.most)
         return torch.exp(-torch.arange(size - 1, -1, -1, dtype=torch.float64) / self.fades)
 
@@ -89,7 +89,7 @@ class Linear:
 
     Args:
         terms: none where everybody has the same scores.
-        bias: [m] what an item has for everybody; None for 0.
+        bias: [m] of items, the same for all users; None for 0.
         left_out: what the model does besides, in sentences.
     """
 
@@ -157,11 +157,11 @@ class Logistic:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """score = u . q_i + bias_i, u made of the history by the fold-in.
+    """score = u . q_i + bias_i, u computed from the history by the fold-in.
 
     Args:
         items: [m, d] the vectors q.
-        fold_in: how a device that comes for the first time finds its vector.
+        fold_in: how a new device computes its vector.
         bias: [m]; None for 0.
         left_out: what the model does besides, in sentences.
     """
@@ -206,7 +206,7 @@ class SequenceNetwork(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """score = h . e_i, h what a network makes of the history. Items that stand in it twice are seen twice.
+    """score = h . e_i, h the network's output for the history. Repeated items are seen repeatedly.
 
     Args:
         network: its shape.
@@ -267,7 +267,7 @@ Portable = Linear | Factors | Attention | Blended | Refusal
 
 
 def in_sums(form: Portable) -> Linear | Factors | Refusal:
-    """A form that needs no runtime; of a network a refusal that says what takes it along."""
+    """The form if it needs no runtime; for a network a refusal that names the way to export it."""
     if isinstance(form, Attention | Blended):
         network = "a network over the history" if isinstance(form, Attention) else "several models' scores together"
         return Refusal(f"scores by {network}; ownview export --onnx takes it along")

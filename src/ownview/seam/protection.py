@@ -1,4 +1,4 @@
-"""What an accounted budget comes to: how much noise is added, to what, by whom, and how often."""
+"""An accounted budget as a plan: how much noise is added, to which sums, by whom, and in how many rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Protection:
     """User-level differential privacy: one user more or less hardly changes any output.
 
     Args:
-        mode: who adds the noise: "central", who adds up; "distributed", every device a share of it; "local", every
+        mode: who adds the noise: "central", the aggregator; "distributed", every device a share of it; "local", every
             device as much as its own upload needs.
         epsilon: of all rounds together.
         delta: likewise.
@@ -48,7 +48,7 @@ class Protection:
         return len(self.noise)
 
     def of_changes(self, number: int) -> float:
-        """Z of round `number` (from 1) for what clients learnt: a private quantile leaves less of the budget."""
+        """Noise multiplier z of round `number` (from 1) for the sums; a private quantile takes its share."""
         return self.noise[number - 1] / (math.sqrt(1 - QUANTILE_SHARE) if self.adaptive else 1.0)
 
     def of_quantile(self, number: int) -> float:
@@ -58,7 +58,7 @@ class Protection:
     def in_sum(self, number: int) -> float:
         """Standard deviation of the noise that the sum of round `number` has, for clients of norm C = 1.
 
-        Devices that share the noise bring more of it than is needed where more than T of them send.
+        Where devices share the noise and more than T of them send, the sum has more.
         """
         together = {LOCAL: self.clients, DISTRIBUTED: self.clients / self.threshold}.get(self.mode, 1.0)
         return self.of_changes(number) * math.sqrt(together)

@@ -1,4 +1,4 @@
-"""What a client has, by role: what it begins a round with, what it predicts with, and what it sends.
+"""Roles of a client's parameters: the value that a round begins with, that it predicts with, and that it sends.
 
     role       begins a round with   predicts with   sends
     private    its own value         its own         nothing
@@ -6,6 +6,7 @@
     item features  public values     public values   nothing
     history    its data              its data        nothing
     ratings    its data              its data        nothing
+    quantities its data              its data        nothing
     user features  its data          its data        nothing
     timeline   its data              its data        nothing
     chance     a new draw            a new draw      nothing
@@ -51,12 +52,12 @@ class Role:
 
     @property
     def constant(self) -> bool:
-        """Whether a client always finds the initial value there, which it makes by itself and never receives."""
+        """Whether the value is always the initial one, which clients compute and never receive."""
         return self.begins == "initial"
 
     @property
     def given(self) -> bool:
-        """Whether it is no parameter but something that a client finds: its data, or a draw."""
+        """Whether it is no parameter but given: the client's data, or a draw."""
         return self.begins in ("data", "drawn")
 
 
@@ -65,6 +66,7 @@ FRESH = Role("fresh", "initial", "initial", "nothing")
 ITEM_FEATURES = Role("item features", "initial", "initial", "nothing")
 HISTORY = Role("history", "data", "data", "nothing")
 RATINGS = Role("ratings", "data", "data", "nothing")
+QUANTITIES = Role("quantities", "data", "data", "nothing")
 USER_FEATURES = Role("user features", "data", "data", "nothing")
 TIMELINE = Role("timeline", "data", "data", "nothing")
 CHANCE = Role("chance", "drawn", "drawn", "nothing")
@@ -76,7 +78,9 @@ RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
 _NEVER_TABLES = (REPORTED, TIMELINE, CHANCE, USER_FEATURES)
-_ALWAYS_TABLES = (HISTORY, RATINGS, ITEM_FEATURES)
+OWN_DATA = (HISTORY, RATINGS, QUANTITIES)
+"""Tables that a client makes of its own data."""
+_ALWAYS_TABLES = (*OWN_DATA, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def private(*shape: int, initial: Initial = _NORMAL) -> Param:
 
 
 def fresh(*shape: int, initial: Initial = _NORMAL) -> Param:
-    """A value that begins every round, and everything before predicting, with the initial one; nothing of it stays.
+    """A value that is reset to its initial one before every round and before prediction; it is never stored.
 
     With a phase's `opening` it holds what the round began with: {"anchor": p["items"]}, a table here, for a penalty on
     how far training has moved (`examples/fedprox.py`).
@@ -181,7 +185,7 @@ def shared(*shape: int, initial: Initial = _NORMAL) -> Param:
 
 
 def kept(*shape: int, initial: Initial = _NORMAL) -> Param:
-    """As `shared`, but the client predicts with the copy that it trained in the round it last took part in.
+    """As `shared`, but the client predicts with the copy that it trained when it last took part.
 
     A client that never took part predicts with the initial values.
     """
@@ -191,7 +195,7 @@ def kept(*shape: int, initial: Initial = _NORMAL) -> Param:
 def personal(
     *shape: int, received_as: str, everybodys_mean: str = "", initial: Initial = _NORMAL, rows: bool = True
 ) -> Param:
-    """A table that the client goes on from; what it receives stands beside it under another name and never moves.
+    """A table that the client keeps and trains on; the received one stands beside it under another name and is fixed.
 
     With rows=False it is no table: a layer of a network, say, which the server mixes for every client like a table.
     Such a value begins with the initial one; `BeginWith` as a phase's opening begins rounds with what was received.
@@ -216,6 +220,15 @@ def held(*shape: int, initial: Initial = _ZERO) -> Param:
 def history() -> Param:
     """A table [m] of the client's own data: 1 for items that it has in training, else 0."""
     return Param((), HISTORY, rows=True, initial=_ZERO)
+
+
+def quantities() -> Param:
+    """A table [m] of the client's own data: how much it took of every item, added up over its rows in training.
+
+    A row counts its quantity, or 1 where the data has no column quantity: then the table says how often. A protocol
+    that collapses repeated rows (`repeats`) leaves the first of them.
+    """
+    return Param((), QUANTITIES, rows=True, initial=_ZERO)
 
 
 def timeline() -> Param:

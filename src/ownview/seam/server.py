@@ -32,7 +32,7 @@ function."""
 
 @dataclass(frozen=True)
 class Arrived:
-    """What the server knows of a round besides the sums.
+    """A round's facts for the server besides the sums.
 
     Args:
         round: from 1.
@@ -85,7 +85,7 @@ class RowMean:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of one's own: which change of the shared values a round's uploads amount to.
+    """A method's own rule: the change of the shared values, computed from a round's uploads.
 
     By what it needs, `function` is
 
@@ -100,7 +100,7 @@ class Rule:
     function returns the new value in the place of a change. What it leaves out stays as it is. A pure function.
 
     Args:
-        function: the rule.
+        function: computes the change, as above.
         needs: "sums", which can be masked, noised and added up in a tree of machines; "each" or "coordinates".
         weighting: clients count by their training "samples", or are "uniform".
         rows: (sums) a table's row is averaged over "all" clients, or over those whose samples "touched" it.
@@ -124,12 +124,12 @@ ADVICE = "raise --memory or lower embedding_size"
 
 @dataclass(frozen=True)
 class Solved:
-    """What follows from sums that are kept.
+    """A solution from sums that are kept.
 
     Args:
         values: new values of the server's.
-        kept: what makes the next solution cheaper; empty where what was kept before still does.
-        how: in words.
+        kept: a cache that makes the next solution cheaper; empty to keep the previous one.
+        how: it was solved, in words.
     """
 
     values: Params
@@ -143,7 +143,7 @@ Again = Callable[[Params, Params], Solved]
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of what clients report, and what follows from them.
+    """Sums of clients' summands, and the values computed from them.
 
     Args:
         combine: new values of the server's.
@@ -173,7 +173,7 @@ class Server:
     """The server's half.
 
     Args:
-        combine: what becomes of uploads.
+        combine: how uploads are combined: a mean, sums, or a rule.
         mixing: how the server makes a table for each client from all personal tables; None for one mean for all. The
             server's optimiser and weighting do not apply to mixed tables; shares of the data do.
         mixed_among: whose tables a mixture is of: those of "all" clients that have uploaded, or of "receiving" ones,

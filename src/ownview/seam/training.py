@@ -1,4 +1,4 @@
-"""What training at one client is made of: batches, steps and phases."""
+"""Parts of a client's training: batches, steps and phases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Params = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class World:
-    """What a method may know of the data when it declares parameters and phases.
+    """Facts about the data that a method may use to declare parameters and phases.
 
     Args:
         num_clients: n.
@@ -26,10 +26,10 @@ class World:
         order: what is known of the order of a client's items: "times" where they have timestamps, "rows" where the rows
             of the data are in time order but have no times, "none".
         protection: the accounted budget that everything which leaves clients is under; None where there is none.
-        items: what is publicly known of the items, by column; None where nothing is. `item_features` and
+        items: public item data by column; None without. `item_features` and
             `item_likeness` make parameters of it.
         num_new: the last so many items are new: they have no interaction in training.
-        user_columns: names of what clients know of their users besides; `user_features` makes a parameter of them.
+        user_columns: columns that clients have about their users; `user_features` makes a parameter of them.
         ratings: whether clients have ratings of their items.
         grows: whether histories may grow from one round to the next, as on devices.
     """
@@ -72,13 +72,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What a loss, an opening or a shrink may depend on besides values and data.
+    """Context of a loss, an opening or a shrink besides values and data.
 
     Args:
-        round: from 1. Who asks for it does other work in every round; a number that goes with the rounds belongs into
-            `numbers`, where it changes while the work stays the same and can be recorded or compiled once.
+        round: from 1. Code that reads it cannot be recorded or compiled once for all rounds; numbers that depend on the
+            round belong into `numbers`, which change without new recordings.
         phase: place in the method's `phases`, from 0.
-        numbers: by name, what the client's `by_round` says of the round; numbers, or tensors [].
+        numbers: by name, those of the client's `by_round`; numbers, or tensors [].
     """
 
     round: int

@@ -193,7 +193,7 @@ def _mapped(places: IntArray, moved: Mapping[int, int]) -> IntArray:
 
 
 def _moved(blocks: Blocks, axes: Mapping[str, Axes], items: int, room: int, moved: Mapping[int, int]) -> Blocks:
-    """A contribution to one store as one to another, whose items have other places."""
+    """Move a contribution to another store, which numbers its items differently."""
     found = {}
     for name, block in blocks.items():
         sides = [

@@ -144,7 +144,7 @@ def _among(block: Block, rows: IntArray, columns: IntArray) -> IntArray:
 
 
 def _places(some: IntArray, every: IntArray) -> tuple[IntArray, IntArray]:
-    """Of all numbers among some of them, both ascending: any place for one that is not there, and which these are."""
+    """Positions of `every` in `some`, both ascending, and indices of those not in it, whose position is arbitrary."""
     found = np.searchsorted(some, every).clip(max=len(some) - 1)
     return found, np.flatnonzero(some[found] != every)
 

@@ -117,6 +117,8 @@ def interactions(
 def with_facts(whole: Interactions, before: Interactions, more: Interactions, first: int) -> Interactions:
     """Rows of both with what they say of users, the later word for each, and with ratings where both have them.
 
+    Quantities are 1 where one of them has none.
+
     Args:
         whole: rows of `before`, and of `more` by the number `first` higher.
         before: had before.
@@ -129,11 +131,17 @@ def with_facts(whole: Interactions, before: Interactions, more: Interactions, fi
             told = zip(map(str, one.users.tolist()), values, strict=True)
             known.setdefault(column, {}).update((user, value) for user, value in told if value)
     about = ItemTable.aligned(known, [str(user) for user in whole.users.tolist()]) if known else None
+    size, found = first + int(more.row.max()) + 1, replace(whole, about_users=about)
+    if before.quantity is not None or more.quantity is not None:
+        quantity = np.ones(size)
+        for rows, taken in ((before.row, before.quantity), (first + more.row, more.quantity)):
+            quantity[rows] = 1.0 if taken is None else taken
+        found = replace(found, quantity=quantity[whole.row])
     if before.rating is None or more.rating is None:
-        return replace(whole, about_users=about)
-    rating = np.zeros(first + int(more.row.max()) + 1, dtype=before.rating.dtype)
+        return found
+    rating = np.zeros(size, dtype=before.rating.dtype)
     rating[before.row], rating[first + more.row] = before.rating, more.rating
-    return replace(whole, about_users=about, rating=rating[whole.row])
+    return replace(found, rating=rating[whole.row])
 
 
 def _timed(one: History) -> IntArray:

@@ -81,7 +81,7 @@ class Journal:
     """Tables of one store; see `opened`.
 
     Args:
-        connection: of the database's own driver, which commits when it is told to.
+        connection: of the database's own driver, without autocommit.
         source: what errors call it.
         errors: what the driver raises.
         mark: that stands for a value in its statements.

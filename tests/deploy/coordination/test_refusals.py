@@ -18,7 +18,7 @@ from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
 from ownview.deploy.places.floor import Floor
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
+from tests.deploy.in_process import InProcess
 from tests.deploy.lines import PATIENCE, free_port, serving, started, write_place
 from tests.deploy.world import QUICK, agreement, write_homes
 

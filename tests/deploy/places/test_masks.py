@@ -16,8 +16,9 @@ from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.sent_messages import sent_messages
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import Answering, InProcess
+from ownview.deploy.transport import Answering
 from ownview.federation.options import FederationOptions
+from tests.deploy.in_process import InProcess
 from tests.deploy.replay import Replay
 from tests.deploy.world import QUICK, agreement, everybody, replayed, write_homes
 

@@ -19,11 +19,11 @@ from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.place import Place
 from ownview.deploy.places.holdings import read_holdings
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.transport import InProcess
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers
 from ownview.round.scorers import scorer_of
+from tests.deploy.in_process import InProcess
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
 ONE = ("north",)

@@ -24,7 +24,7 @@ from ownview.attacks.dishonest.published.catalogue import PUBLISHED
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
 from ownview.base.display.amounts import counted
-from ownview.base.errors import TrainingError
+from ownview.base.errors import SettingError, TrainingError, suggestion
 from ownview.round.federation import Federation
 
 SHARES = (0.001, 0.01, 0.05)
@@ -45,8 +45,8 @@ class DishonestSettings:
 
     Args:
         rounds: of the method.
-        goals: that are tried.
-        means: likewise.
+        goals: that are tried, of `GOALS`.
+        means: likewise, of `MEANS` and those of the literature (`PUBLISHED`), which have one goal each.
         shares: of everybody who lies; one client is always tried.
         seed: of who lies.
         checked: whether the server refuses what no honest client can have made.
@@ -61,16 +61,32 @@ class DishonestSettings:
     checked: bool = True
     factors: Sequence[float] = FACTORS
 
+    def __post_init__(self) -> None:
+        known = {"goal": GOALS, "means": (*MEANS, *PUBLISHED)}
+        for what, names in (("goal", self.goals), ("means", self.means)):
+            for name in (one for one in names if one not in known[what]):
+                raise SettingError(f"--{what} {name}: no such {what} of liars{suggestion(name, known[what])}")
+        if self.goals and self.means and not self._pairs:
+            means = next(iter(self.means))
+            goal = PUBLISHED[means].goal
+            what = "promotes items" if goal == PROMOTE else f"{goal}s the lists"
+            raise SettingError(f"--goal {', '.join(self.goals)}: {means} {what}; expected --goal {goal}")
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Goals and means that go together."""
+        return [
+            (goal, means)
+            for goal in self.goals
+            for means in self.means
+            if means not in PUBLISHED or PUBLISHED[means].goal == goal
+        ]
+
     def crews(self, scene: Scene) -> list[Crew]:
         """All that are tried."""
         users = scene.split.num_users
         counts = sorted({1, *(max(1, round(share * users)) for share in self.shares)})
-        return [
-            Crew(scene.split, goal, means, count, self.seed)
-            for goal in self.goals
-            for means in self.means
-            for count in counts
-        ]
+        return [Crew(scene.split, goal, means, count, self.seed) for goal, means in self._pairs for count in counts]
 
 
 def audit(

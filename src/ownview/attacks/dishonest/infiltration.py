@@ -118,7 +118,7 @@ class Infiltrated(LocalFleet):
         return upload.samples if self.terms.weighting == "samples" else torch.ones_like(upload.samples)
 
     def _whole_numbers(self, upload: Upload, masked: Masked, going: Round, usual: float) -> Upload:
-        """Under masks: what a liar adds to the sum, of which nobody sees how long it is.
+        """Under masks: what a liar adds to the sum; its norm cannot be seen.
 
         At most half of what the sum has room for: beyond it, it would be taken for a number below 0.
         """

@@ -12,7 +12,7 @@ from ownview.attacks.dishonest.infiltration import infiltrated, lists_of, top_te
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene, victims
 from ownview.base.errors import SettingError, TrainingError
-from ownview.federation.checks.liars import TOGETHER, checked_whole, defence
+from ownview.federation.checks.liars import BOUND, TOGETHER, checked_whole, defence
 from ownview.federation.facts import world_of
 from ownview.federation.terms import Terms
 from ownview.messages.robust import NONE
@@ -55,11 +55,19 @@ def one_liar(scene: Scene, rounds: int) -> AttackFinding:
     chance = 1 / len(people)  # one list may have the item by itself
     succeeds = math.isnan(reached) or reached > allowed_exposure(1, scene.split.num_users) + chance
     values = {"exposure": 1.0 if math.isnan(reached) else reached}
-    rule = scene.options.robust if scene.options.robust != NONE else defence(terms)
-    step = "nothing bounds what is noisy" if rule == NONE else f"--set robust={rule} bounds that"
-    step = f"robust={rule} does not stop it" if rule == scene.options.robust != NONE else step
-    sentence = f"{_sentence(reached)}; {step if succeeds else TOGETHER}"
+    sentence = f"{_sentence(reached)}; {_step(terms) if succeeds else TOGETHER}"
     return AttackFinding("one liar", "dishonest clients", True, succeeds, sentence, values)
+
+
+def _step(terms: Terms) -> str:
+    """What can be done about it."""
+    if terms.options.robust != NONE:
+        return f"robust={terms.options.robust} does not stop it"
+    if terms.transform is not None:
+        return "nothing bounds what is noisy"
+    if terms.mixed:
+        return f"--set robust={BOUND} bounds that, at a cost (docs/dishonest.md)"
+    return f"--set robust={defence(terms)} bounds that"
 
 
 def _sentence(reached: float) -> str:

@@ -6,7 +6,7 @@ import gc
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -37,6 +37,15 @@ PrivacyFloor = Annotated[
     ),
 ]
 DAYS = 7.0
+
+
+class _KnownAtPlaces(NamedTuple):
+    """What every place has beside users and items: names of columns about its users, and whether there are ratings."""
+
+    user_columns: list[str]
+    ratings: bool
+
+
 _LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1"}
 """Where to listen so that this machine alone can connect, by the name of the host."""
 
@@ -71,6 +80,13 @@ def init(
     hold_out: Annotated[
         bool, typer.Option("--hold-out", help="Users keep their latest rating out of training, to measure by it.")
     ] = False,
+    ratings: Annotated[
+        bool, typer.Option("--ratings", help="Every place has a column rating, for methods that ask for ratings.")
+    ] = False,
+    user_columns: Annotated[
+        str,
+        typer.Option("--user-columns", help="Columns of every place's users.csv, as in age,city; values stay there."),
+    ] = "",
     privacy: options.Privacy = None,
     sets: options.Sets = None,
     plugin: options.Plugins = None,
@@ -92,12 +108,13 @@ def init(
         require_new(ServerFolder(folder), names)
     base = replace(Experiment(method=method), seed=seed, rounds=rounds)
     experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
-    agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+    known = _KnownAtPlaces([one.strip() for one in user_columns.split(",") if one.strip()], ratings)
+    agreement = _agreement(experiment, items, users, data_dir, known, order=order, hold_out=hold_out)
     if not any(one.startswith("robust=") for one in sets or ()):
         rule = defence(agreement.terms())
         if rule != experiment.federation.robust:
             experiment = replace(experiment, federation=replace(experiment.federation, robust=rule))
-            agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+            agreement = _agreement(experiment, items, users, data_dir, known, order=order, hold_out=hold_out)
             _tell(f"robust={rule}: no client moves more than usual, as some may lie; --set robust=none to go without")
     listen = _LOOPBACK.get(host, "0.0.0.0")
     plan = Plan.of(
@@ -252,15 +269,17 @@ def stop(folder: Either) -> None:
 
 
 def _agreement(
-    experiment: Experiment, items: str, users: int, data_dir: Path | None, *, order: str, hold_out: bool
-) -> Agreement:
+    experiment: Experiment, items: str, users: int, data_dir: Path | None, known: _KnownAtPlaces, *, order: str,
+    hold_out: bool,
+) -> Agreement:  # fmt: skip
     from ownview.deploy.agreement import Agreement  # noqa: PLC0415 - slow to import
     from ownview.deploy.catalogue import read_catalogue  # noqa: PLC0415
 
     listed = read_catalogue(items, data_dir)
     return Agreement.of(
-        experiment, listed.ids, listed.titles, users, hold_out=hold_out, order=order, about=listed.about
-    )
+        experiment, listed.ids, listed.titles, users, hold_out=hold_out, order=order, about=listed.about,
+        user_columns=known.user_columns, ratings=known.ratings,
+    )  # fmt: skip
 
 
 def _invite(server: ServerFolder, names: list[str], days: float) -> None:

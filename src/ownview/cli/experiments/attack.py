@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ownview.attacks.dishonest.audit import DishonestSettings
+from ownview.attacks.dishonest.crew import GOALS, MEANS
+from ownview.attacks.dishonest.published.catalogue import PUBLISHED
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings
 from ownview.base.display.amounts import counted
@@ -58,6 +60,18 @@ def command(
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="With --dishonest: a server that adds up whatever is finite.")
     ] = False,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option("--goal", help=f"With --dishonest, may repeat: {', '.join(GOALS)}. Without it all."),
+    ] = None,
+    means: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--means",
+            help=f"With --dishonest, may repeat: {', '.join(MEANS)} (all three without it), or of the literature "
+            f"{', '.join(PUBLISHED)}.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A JSON file for everything found.")] = None,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
@@ -70,8 +84,10 @@ def command(
 
     With --dishonest as its clients could: push an item into lists, or out of them, or spoil all lists.
     """
-    if unchecked and not dishonest:
-        raise SettingError("--unchecked: is for --dishonest")
+    for name, given_here in (("unchecked", unchecked), ("goal", goal), ("means", means)):
+        if given_here and not dishonest:
+            raise SettingError(f"--{name}: is for --dishonest")
+    tried = DishonestSettings(rounds, goal or GOALS, means or MEANS, seed=seed, checked=not unchecked)
     settings = AttackSettings(rounds, clients, seed, audit_seeds)
     pairs = with_privacy(sets, privacy)
     if (Path(target) / "experiment.toml").is_file() or Path(target).is_dir():
@@ -89,7 +105,7 @@ def command(
     experiment = replace(experiment, device=device)
     with progress(f"attack on {experiment.label()}", 3, quiet=as_json) as advance:
         if dishonest:
-            lies = DishonestSettings(experiment.rounds_of(experiment.model()), seed=seed, checked=not unchecked)
+            lies = replace(tried, rounds=experiment.rounds_of(experiment.model()))
             found = infiltrate_experiment(experiment, lies, memory=memory, data_dir=data_dir, on_step=advance)
         else:
             found = attack_experiment(experiment, settings, memory=memory, data_dir=data_dir, on_step=advance)

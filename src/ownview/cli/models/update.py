@@ -34,7 +34,7 @@ def command(
     """Add new rows to a model in use, with new people and new items; readers see the old version until all is done.
 
     Where the method is a sum, what is new is added and solved; others train on from where they were. With --items and
-    no rows, items that nobody has taken yet are offered by their text: no one is asked and nothing is trained.
+    no rows, items without interactions are offered by their text: no client is asked and nothing is trained.
 
     Every day: [bold]ownview update model orders-today.csv[/], [bold]ownview update model --items arrivals.csv[/]
     """

@@ -1,8 +1,8 @@
 """Where datasets lie on this machine, and the one form they are kept in.
 
-A stored dataset is a folder NAME with `interactions.csv.gz` (header user,item,rating,timestamp), optionally
-`items.csv.gz` (item,title), `users.csv.gz` (user and what is known of them), `new_items.csv.gz` (item,part: new items
-of a published split) and `provenance.json`. Equal data gives equal bytes.
+A stored dataset is a folder NAME with `interactions.csv.gz` (header user,item,rating,timestamp and, where it is known,
+quantity), optionally `items.csv.gz` (item,title), `users.csv.gz` (user and what is known of them), `new_items.csv.gz`
+(item,part: new items of a published split) and `provenance.json`. Equal data gives equal bytes.
 """
 
 from __future__ import annotations
@@ -109,18 +109,20 @@ def _source_rows(data: Interactions) -> pl.DataFrame:
 
     order = np.argsort(data.row, kind="stable")
     empty = [""] * len(data)
+    taken = {} if data.quantity is None else {"quantity": _short(data.quantity[order])}
     return pl.DataFrame(
         {
             "user": data.users[data.user[order]].tolist(),
             "item": data.items[data.item[order]].tolist(),
             "rating": empty if data.rating is None else _short(data.rating[order]),
             "timestamp": empty if data.timestamp is None else data.timestamp[order],
+            **taken,
         }
     )
 
 
 def _short(rating: FloatArray) -> Any:
-    """Whole ratings as integers, so that 5 is not written as 5.0."""
+    """Whole numbers as integers, so that 5 is not written as 5.0."""
     whole = bool(np.all((rating == np.floor(rating)) & (np.abs(rating) < 2.0**53)))
     return rating.astype(np.int64) if whole else rating
 

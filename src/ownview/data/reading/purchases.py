@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ownview.base.errors import DataError, suggestion
 from ownview.base.items.column_names import bare_name
+from ownview.data.interactions import FloatArray
 from ownview.data.reading.orders import cancelled
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import Table
@@ -86,6 +89,15 @@ def _returned(table: Table, position: int, kept: pl.Series, problems: Problems) 
     advice = "expected a quantity above 0 of what was taken"
     note_rows(problems, table, position, back, "returns (quantity of 0 or less)", "quantity", advice, refused=False)
     return back
+
+
+def kept_quantities(table: Table, position: int, kept: pl.Series) -> FloatArray | None:
+    """[r'] quantities of the rows that stay, 1 where none is given; None where not all that are given are numbers."""
+    column = table.column(position)
+    quantity = numbers(column)
+    if bool((quantity.is_null() & (column != "")).any()) or bool((column == "").all()):
+        return None
+    return quantity.fill_null(1.0).filter(kept).to_numpy().astype(np.float64)
 
 
 def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str], problems: Problems) -> pl.Series:

@@ -21,7 +21,7 @@ from ownview.data.reading.date_forms import ORDERS
 from ownview.data.reading.folders import folder_tables
 from ownview.data.reading.orders import order_column, with_whole_orders
 from ownview.data.reading.problems import Problems
-from ownview.data.reading.purchases import taken
+from ownview.data.reading.purchases import kept_quantities, taken
 from ownview.data.reading.recognised import advice, time_columns, title_column
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
@@ -139,6 +139,7 @@ def _interactions(
         items,
         rating=None if rating is None else values.kept_ratings(rating, kept),
         timestamp=stamp,
+        quantity=None if "quantity" not in where else kept_quantities(table, where["quantity"][0], kept),
         titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )

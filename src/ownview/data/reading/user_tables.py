@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
@@ -15,11 +17,24 @@ from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import require_narrow
 
 
+class UserFile(NamedTuple):
+    """What a file says of users: columns, joined by id, and what was understood and left out, a sentence each."""
+
+    columns: ItemTable
+    notes: tuple[str, ...]
+
+
 def with_users(data: Interactions, path: Path) -> Interactions:
-    """The data with what a file says of its users, joined by id; rows of other users are left out, with a note.
+    """The data with what a file says of its users; see `read_users`."""
+    found = read_users(path, data.users.tolist())
+    return replace(data, about_users=found.columns, reading=(*data.reading, *found.notes))
+
+
+def read_users(path: Path, users: Sequence[Any]) -> UserFile:
+    """What a file says of these users, joined by id; rows of other users are left out, with a note.
 
     Raises:
-        DataError: no column of users, an id twice, too many columns, or no user of the data.
+        DataError: no column of users, an id twice, too many columns, or none of the users.
     """
     require_narrow(path)
     problems = Problems(path, tolerant=True)
@@ -31,8 +46,8 @@ def with_users(data: Interactions, path: Path) -> Interactions:
         raise DataError(f"{path}: line 1: no user column; found {named(header)}; expected user and others about users")
     columns = {name: table.column(place).to_list() for place, name in enumerate(header) if place != where["user"]}
     ids = table.column(where["user"]).to_list()
-    about = ItemTable.joined(str(path), "user", {"user": ids, **columns}, data.users.tolist())
-    others = len(set(ids) - {str(one) for one in data.users.tolist()})
+    about = ItemTable.joined(str(path), "user", {"user": ids, **columns}, users)
+    others = len(set(ids) - set(map(str, users)))
     told = [f"{path.name}: {one}" for one in problems.sentences()]
     told += [f"{path.name}: {counted(others, 'user')} not in the data, left out"] if others else []
-    return replace(data, about_users=about, reading=(*data.reading, *told))
+    return UserFile(about, tuple(told))

@@ -57,17 +57,20 @@ class ParticipantLog:
 
     def add(self, one: CountedRound) -> None:
         """Write a round down."""
-        append_bounded(self.file, _line(one), MOST_OF_LOG, lambda lines: lines[len(lines) // 2 :])
+        append_bounded(self.file, _line(one), MOST_OF_LOG)
 
 
 def read_log(file: Path) -> list[CountedRound]:
-    """Every counted round; a line that a kill cut short is passed over."""
+    """Every counted round; a line that a kill cut short, also within a letter, is passed over."""
+    if not file.is_file():
+        return []
     found = []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
-        try:
-            found.append(CountedRound(**json.loads(line)))
-        except (ValueError, TypeError):
-            continue
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                found.append(CountedRound(**json.loads(line)))
+            except (ValueError, TypeError):
+                continue
     return found
 
 

@@ -63,7 +63,7 @@ def advise(folder: Path, user: str | None, k: int) -> Advice:
             f"{folder}: has not met a coordinator yet, and knows no items; expected one `ownview client run`"
         )
     members = home.members()
-    holdings = read_holdings(home.ratings, replace(agreement, hold_out=False), members.users)
+    holdings = read_holdings(home.ratings, replace(agreement, hold_out=False), members.users, home.users)
     place = _place_of(folder, user, holdings)
     newest = home.newest()
     state = Generations(home.state, looking=True).newest
@@ -99,7 +99,8 @@ def _residents(agreement: Agreement, members: Members, holdings: Holdings) -> Re
     mine = holdings.first(len(members.identities))
     identities = torch.tensor(members.identities, dtype=torch.long)
     users = np.array(mine.users, dtype=object)
-    return Residents(agreement.terms(), OwnData(identities, mine.train, mine.excluded, mine.timeline, users))
+    own = OwnData(identities, mine.train, mine.excluded, mine.timeline, users, mine.facts)
+    return Residents(agreement.terms(), own)
 
 
 def _first_time(agreement: Agreement, download: bytes, holdings: Holdings, place: int) -> Tensor:
@@ -107,4 +108,6 @@ def _first_time(agreement: Agreement, download: bytes, holdings: Holdings, place
     terms = agreement.terms()
     line = holdings.timeline.of(place)
     ids = np.array([holdings.users[place]], dtype=object)
-    return folded_in(terms, opened(terms, download, 0), line, ids).scores(torch.zeros(1, dtype=torch.long), None)[0]
+    facts = holdings.facts.part(range(place, place + 1))
+    found = folded_in(terms, opened(terms, download, 0), line, ids, facts)
+    return found.scores(torch.zeros(1, dtype=torch.long), None)[0]

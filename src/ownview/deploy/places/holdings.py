@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.base.errors import DataError
+from ownview.base.errors import DataError, suggestion
+from ownview.base.items.item_table import ItemTable
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.reading.readers import read
+from ownview.data.reading.user_tables import read_users
 from ownview.data.splitting.splits import FEWEST, by_time, distinct
 from ownview.data.timeline import Timeline
 from ownview.deploy.agreement import Agreement
+from ownview.federation.facts import OwnFacts, OwnRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class Holdings:
         timeline: the same, oldest first. Now is the time of a user's last training item.
         held_out: [k] the latest item of a user, kept out of training; -1 where nothing is.
         unknown: ratings of items that are not among those agreed on; they are left out.
+        facts: what was agreed on that they know besides.
     """
 
     users: tuple[str, ...]
@@ -36,6 +40,7 @@ class Holdings:
     timeline: Timeline
     held_out: Tensor
     unknown: int = 0
+    facts: OwnFacts = field(default_factory=OwnFacts)
 
     @property
     def excluded(self) -> Ragged:
@@ -47,10 +52,13 @@ class Holdings:
         line = self.timeline
         times = None if line.times is None else _first(line.times, count)
         timeline = Timeline(_first(line.items, count), times, None if line.now is None else line.now[:count])
-        return Holdings(self.users[:count], _first(self.train, count), timeline, self.held_out[:count], self.unknown)
+        return replace(
+            self, users=self.users[:count], train=_first(self.train, count), timeline=timeline,
+            held_out=self.held_out[:count], facts=self.facts.part(range(count)),
+        )  # fmt: skip
 
     def joined(self, other: Holdings) -> Holdings:
-        """The users of both, these first."""
+        """The users of both, these first, without what they know besides."""
         times, now = None, None
         if self.timeline.times is not None and other.timeline.times is not None:
             times = _behind(self.timeline.times, other.timeline.times)
@@ -64,7 +72,9 @@ class Holdings:
         )
 
 
-def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) -> Holdings:
+def read_holdings(
+    file: Path, agreement: Agreement, before: Sequence[str] = (), known_of_users: Path | None = None
+) -> Holdings:
     """From a file of ratings: columns user, item and, where they are known, rating and timestamp.
 
     Of ratings of the same item by the same user the first counts.
@@ -73,12 +83,21 @@ def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) 
         file: any that `data.reading.readers.read` reads.
         agreement: knows the items, and whether the latest rating is held out.
         before: users known already; they come first, also where they have no ratings any more.
+        known_of_users: file with the agreed columns about users.
+
+    Raises:
+        DataError: the files do not have what was agreed on.
     """
     data = read(file).without_repeats()
     if data.timestamp is None and agreement.needs_times:
         raise DataError(
             f"{file}: no timestamp column, and {agreement.label} goes by the times of ratings; expected "
             "user,item,timestamp, or an agreement with order = rows"
+        )
+    if data.rating is None and agreement.ratings:
+        raise DataError(
+            f"{file}: no column rating with a number in every row, and {agreement.label} asks for ratings; expected "
+            "user,item,rating"
         )
     users = list(dict.fromkeys([*before, *map(str, data.users.tolist())]))
     place = {one: k for k, one in enumerate(users)}
@@ -95,7 +114,41 @@ def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) 
         order = order[trains[order]]
     train = Ragged.from_pairs(owner[trains], known[trains], len(users))
     line = _timeline(data, owner, known, order, len(users), timed=agreement.order == "times")
-    return Holdings(tuple(users), train, line, torch.from_numpy(held_out), int((known < 0).sum()))
+    facts = OwnFacts(_own_rows(data, owner, known, agreement, users), _about_users(known_of_users, agreement, users))
+    return Holdings(tuple(users), train, line, torch.from_numpy(held_out), int((known < 0).sum()), facts)
+
+
+def _own_rows(
+    data: Interactions, owner: IntArray, known: IntArray, agreement: Agreement, users: Sequence[str]
+) -> OwnRows | None:
+    """Ratings and quantities of the agreed items, by users as places know them."""
+    order = np.argsort(owner, kind="stable")
+    order = order[known[order] >= 0]
+    counts = np.bincount(owner[order], minlength=len(users))
+    return OwnRows.of(
+        replace(
+            data, users=np.array(users, dtype=object), items=agreement.item_ids, item=known[order], row=data.row[order],
+            offsets=np.concatenate([[0], np.cumsum(counts)]), timestamp=None,
+            rating=None if data.rating is None else data.rating[order],
+            quantity=None if data.quantity is None else data.quantity[order],
+        )
+    )  # fmt: skip
+
+
+def _about_users(file: Path | None, agreement: Agreement, users: Sequence[str]) -> ItemTable | None:
+    """The agreed columns about users, in the agreed order."""
+    if not agreement.user_columns:
+        return None
+    asks = f"{agreement.label} asks for what is known of users"
+    if file is None or not file.is_file():
+        listed = ",".join(("user", *agreement.user_columns))
+        raise DataError(f"{file or 'users.csv'}: is not there, and {asks}; expected a file with columns {listed}")
+    found = read_users(file, users).columns.columns
+    missing = next((name for name in agreement.user_columns if name not in found), None)
+    if missing is not None:
+        here = f"found {', '.join(found) or 'no other than user'}"
+        raise DataError(f"{file}: no column {missing!r}, and {asks}; {here}{suggestion(missing, list(found))}")
+    return ItemTable({name: found[name] for name in agreement.user_columns})
 
 
 def _timeline(

@@ -2,7 +2,8 @@
 
 Only the owner of the folder may read it and what is in it, under any umask.
 
-ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
+ratings.csv          the users' own: user,item and, where known, rating, timestamp, quantity; may grow at any time
+users.csv            where the agreement has columns about users: user and those columns; stays here as ratings do
 floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
 signers.txt          under signed masks, whose signatures the place believes; see `deploy.places.signers`
 state/agreement      what was agreed on with the coordinator
@@ -10,7 +11,8 @@ state/members.json   the users in the order in which they came, and the identiti
 state/newest         what the coordinator has sent last, which recommendations go by
 state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left; of very many, the oldest added up
-state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
+state/releases.jsonl what of it was under a budget; state/frozen.csv and
+                     state/frozen_users.csv, the ratings and users that a budget for sums looks at
 state/secret         what noise is drawn from
 state/signer         the key that the place signs with under signed masks
 state/shown          where uploads are masked, the last round that shares were shown for
@@ -20,7 +22,7 @@ state/process        the number of the process at work, while there is one
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +37,7 @@ from ownview.deploy.places.signers import SIGNERS, own_signer, trust
 from ownview.privacy.entropy import KEY, NoiseKey
 from ownview.privacy.masking.signatures import Signer, Trust
 
-RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
+RATINGS, USERS, PLACE, FLOOR = "ratings.csv", "users.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
 
 MOST_OF_LOG = 2**24
@@ -83,12 +85,12 @@ class Home:
 
     def keep_private(self) -> list[str]:
         """Make everything here readable by its owner alone; warnings about files that others could read."""
-        own = (RATINGS, PLACE, FLOOR)
+        own = (RATINGS, USERS, PLACE, FLOOR)
         return narrow([self.folder, *(self.folder / name for name in own), *inside(self.state), *inside(self.keys)])
 
     def clear_up(self) -> None:
         """Remove the temporary files that a kill has left. For the resident alone."""
-        for name in ("agreement", "members.json", "newest", "frozen.csv", SHOWN):
+        for name in ("agreement", "members.json", "newest", "frozen.csv", "frozen_users.csv", SENT, SHOWN):
             drop_unfinished(self.state / name)
 
     @property
@@ -98,6 +100,11 @@ class Home:
         if not file.is_file():
             raise DataError(f"{file}: is not there; expected the users' ratings with columns user,item,timestamp")
         return file
+
+    @property
+    def users(self) -> Path:
+        """What is known of the users besides; need not be there."""
+        return self.folder / USERS
 
     def floor(self) -> Floor | None:
         """The weakest privacy under which the place answers; None before one was set or a coordinator was met."""
@@ -163,35 +170,35 @@ class Home:
         """Write down that a message leaves, before it does; in a log of some length the older half becomes one line."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         line = {"at": now, **line}
-        append_bounded(self.state / SENT, json.dumps(line, ensure_ascii=False), MOST_OF_LOG, with_older_half_added_up)
+        append_bounded(self.state / SENT, json.dumps(line, ensure_ascii=False), MOST_OF_LOG, added_up)
 
     def sent(self) -> Sequence[dict[str, Any]]:
         """Every message that has left, oldest first: a line each, but for the oldest of very many."""
         file = self.state / SENT
-        return _read_lines(file.read_text(encoding="utf-8").splitlines() if file.is_file() else [])
+        if not file.is_file():
+            return []
+        with file.open("rb") as lines:
+            return [*_read_lines(lines)]
 
 
-def with_older_half_added_up(lines: list[str]) -> list[str]:
-    """Lines about messages, the older half as one: when and in which round the last was, how many, and bytes."""
-    older, newer = _read_lines(lines[: len(lines) // 2]), lines[len(lines) // 2 :]
-    if not older:
-        return newer
-    earlier = {
-        "at": older[-1]["at"], "kind": "earlier", "round": older[-1]["round"],
-        "bytes": sum(one["bytes"] for one in older), "messages": sum(one.get("messages", 1) for one in older),
-    }  # fmt: skip
-    return [json.dumps(earlier), *newer]
+def added_up(lines: Iterable[bytes]) -> str:
+    """Lines about messages as one: when and in which round the last was, how many, and bytes; empty for no line."""
+    last, total, messages = None, 0, 0
+    for one in _read_lines(lines):
+        last, total, messages = one, total + one["bytes"], messages + one.get("messages", 1)
+    if last is None:
+        return ""
+    known = {"at": last["at"], "kind": "earlier", "round": last["round"], "bytes": total, "messages": messages}
+    return json.dumps(known)
 
 
-def _read_lines(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """What lines of JSON say; one that a kill cut short is passed over."""
-    found = []
+def _read_lines(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """What lines of JSON say; one that a kill cut short, also within a letter, is passed over."""
     for line in lines:
         try:
-            found.append(json.loads(line))
+            yield json.loads(line)
         except ValueError:
             continue
-    return found
 
 
 def own_key(file: Path) -> NoiseKey:

@@ -34,6 +34,7 @@ class Releases:
         self.home, self.agreement, self.terms = home, agreement, terms
         self.plan = terms.world.protection
         self.file, self.frozen = home.state / RELEASES, home.state / "frozen.csv"
+        self.frozen_users = home.state / "frozen_users.csv"
         self.made: dict[str, dict[str, int]] = {}
         for line in self.file.read_text(encoding="utf-8").splitlines() if self.file.is_file() else ():
             try:
@@ -49,14 +50,21 @@ class Releases:
         """
         return self.frozen if self.frozen.is_file() else self.home.ratings
 
+    def users(self) -> Path:
+        """What is known of the users, frozen with the ratings."""
+        return self.frozen_users if self.frozen.is_file() else self.home.users
+
     def begin(self) -> None:
-        """Keep the ratings as they are, where all releases must be made of the same."""
+        """Keep ratings and users as they are, where all releases must be made of the same."""
         if self.plan is not None and isinstance(self.terms.client.work, Reporting) and not self.frozen.is_file():
+            if self.home.users.is_file():
+                write_bytes(self.frozen_users, self.home.users.read_bytes(), private=True)
             write_bytes(self.frozen, self.home.ratings.read_bytes(), private=True)
 
     def mark(self, message: str) -> str:
-        """Identity of a release: digest of the question and of the ratings."""
-        return blake2b(message.encode() + self.ratings().read_bytes(), digest_size=16).hexdigest()
+        """Identity of a release: digest of the question and of what it is made of."""
+        known = self.users().read_bytes() if self.agreement.user_columns else b""
+        return blake2b(message.encode() + self.ratings().read_bytes() + known, digest_size=16).hexdigest()
 
     def note(self, number: int, users: Sequence[str], mark: str) -> None:
         """Write down, before it leaves, that these users release something in a round.

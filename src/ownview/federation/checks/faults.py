@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.initial import Constant
-from ownview.seam.roles import CHANCE, HISTORY, RATINGS, RECEIVED, TIMELINE, Param
+from ownview.seam.roles import CHANCE, OWN_DATA, RECEIVED, TIMELINE, Param
 from ownview.seam.training import Batch, Context, Params
 
 _SAME = 1e-9
@@ -160,7 +160,7 @@ def _with_a_row_again(values: Params, params: Mapping[str, Param]) -> Params:
             return {}
         for one in (name, *param.tables_beside):
             if param.rows and one in values:
-                again = values[one][:1] * (0 if param.role in (HISTORY, RATINGS) else 1)
+                again = values[one][:1] * (0 if param.role in OWN_DATA else 1)
                 tables[one] = torch.cat([values[one], again])
     return tables
 

@@ -41,7 +41,7 @@ class SummedPairs(EaseSettings, ReportingMethod):
     """
 
     def params(self, world: World) -> dict[str, Param]:
-        """told: what the client has sent, see `parts.sequences.sent_before`. The server keeps G; clients receive B."""
+        """Private `told`: what the client has sent (`parts.sequences.sent_before`); the server's G; B for clients."""
         m = world.num_items
         return {
             "past": timeline(),

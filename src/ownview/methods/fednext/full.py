@@ -38,7 +38,7 @@ class FullForm(NextForm):
     receives_after: ClassVar[bool] = True
 
     def params(self) -> dict[str, Param]:
-        """told: 1 once the client has sent. The server keeps the sums."""
+        """Private `told`: 1 once the client has sent. The server keeps the sums."""
         m, wide = self.world.num_items, len(self.given.scales) * self.world.num_items
         params = {"past": timeline(), "told": private(initial=Constant(0.0)), "next": received(wide, m)}
         params |= {"pasts": held(wide, wide), "follows": held(wide, m)}
@@ -89,7 +89,7 @@ class FullForm(NextForm):
         return sent, {"told": torch.ones_like(p["told"])}
 
     def together(self) -> Together:
-        """All sums are those of one history."""
+        """The sums must all follow from one history."""
         return NextHistory(self.given, self.world.num_items, self.clock)
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:

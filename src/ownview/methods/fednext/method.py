@@ -1,4 +1,4 @@
-"""FedNext: a ridge regression from what a client had to what it took next, from sums over clients.
+"""FedNext: ridge regression from a client's past items to its next ones, solved from sums over clients.
 
 Histories are used in time order at home; what leaves is a sum over the client's own positions. Inside a sitting the
 last items say nearly everything; after a pause the whole history does, with what returning clients take and what is

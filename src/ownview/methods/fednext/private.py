@@ -50,7 +50,7 @@ class PrivateNext(NextForm):
 
     @property
     def pairs(self) -> PrivatePairs:
-        """What the first two releases are about."""
+        """The first two releases: popularity and nearness."""
         return PrivatePairs(self.world, self.plan, 1.0, self.given.nearness, 1.0, RELEASES[1])
 
     @property
@@ -64,7 +64,7 @@ class PrivateNext(NextForm):
         return len(self.given.scales) * self.rank
 
     def params(self) -> dict[str, Param]:
-        """found: 1 for every item vector above the noise's edge."""
+        """Received `found`: 1 for every item vector above the noise's edge."""
         kept = self.pairs.kept
         own = {name: param for name, param in self.pairs.params().items() if name != "weights"}
         return {
@@ -109,7 +109,7 @@ class PrivateNext(NextForm):
         return {"popular": nothing, "pairs": nothing, "pasts": Product(empty, empty), "follows": nothing}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
-        """Items, item vectors, and then B; numbers that no vector stands behind are nothing but noise."""
+        """By round: kept items, item vectors, then B; rows of missing vectors are noise and become 0."""
         if arrived.round == 1:
             return self.pairs.combine(sums, values, arrived)
         if arrived.round < _TRANSITIONS:

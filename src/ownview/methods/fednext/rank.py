@@ -35,7 +35,7 @@ class RankForm(NextForm):
     """
 
     def params(self) -> dict[str, Param]:
-        """told: 1 once the client has sent its transitions. The server keeps the sums."""
+        """Private `told`: 1 once the client has sent its transitions. The server keeps the sums."""
         m, k = self.world.num_items, self.given.rank
         wide = len(self.given.scales) * k
         params = {"past": timeline(), "told": private(initial=Constant(0.0))}
@@ -100,7 +100,7 @@ class RankForm(NextForm):
         return empty
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
-        """Better item vectors, or, once they are found, what follows from the sums."""
+        """One iteration on the item vectors; after the last, B from the sums."""
         if arrived.round <= self.given.iterations:
             return {"vectors": self._vectors(sums, last=arrived.round == self.given.iterations)}
         new = {name: values[name] + sums[name] for name in sums if name not in ("counts", "spread")}

@@ -44,7 +44,7 @@ class NextSettings(TextSettings):
         0.5, "of recent popularity after a pause", low=0, search=Between(0.0, 2.0), afterwards=True
     )
     takers: int = setting(
-        0, "people who must have taken an item before sums recommend it, so that fewer cannot push one; 0: no limit",
+        0, "people who must have an item among the latest that are looked at before sums recommend it; 0: no limit",
         low=0, afterwards=True,
     )  # fmt: skip
 

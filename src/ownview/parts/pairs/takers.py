@@ -2,6 +2,9 @@
 
 A sum over pairs of items counts who has taken an item, on its diagonal. One person adds at most 1 there, where what it
 adds is bounded at all; an item of fewer than k takers is one that k people could have made up.
+
+An item without weights scores 0, whatever liars send. It stays a candidate: where fewer items than a list has score
+above 0, as after a history of one or two items, it stands above those that score below.
 """
 
 from __future__ import annotations

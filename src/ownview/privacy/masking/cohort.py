@@ -2,8 +2,8 @@
 
 Shares of a client's secrets go to everybody in the round, and T = `survivors` of them are needed to give a secret back.
 So fewer than T clients cannot lift a mask, whatever the server knows besides; and any T can. T is more than half of
-all, so that the clients who show shares for one set of arrived clients and those who show them for another set have a
-client in common, who shows once.
+all, so that any two sets of T clients share a client; as a client shows its shares once, the server cannot collect
+shares for two different sets of arrived clients.
 
 Pairwise masks cost a keystream each, and reach fewer clients (Bell et al. 2020): everybody stands on a ring in a random
 order, and a client's neighbours are the k / 2 on either side. If k / 2 clients in a row are missing the others could
@@ -34,7 +34,7 @@ _APART = 2.0**-40
 
 @dataclass(frozen=True)
 class Cohort:
-    """What server and clients have agreed on.
+    """Sizes of a masked sum, agreed on by server and clients.
 
     Args:
         clients: n, of a round at most.
@@ -47,7 +47,7 @@ class Cohort:
     neighbours: int
 
     def of(self, client: int, order: Sequence[int]) -> list[int]:
-        """The client's neighbours on a ring in this order; everybody else where they reach round it."""
+        """The client's neighbours on a ring in this order; all other clients in a small cohort."""
         if self.neighbours >= len(order) - 1:
             return [other for other in order if other != client]
         place = order.index(client)
@@ -55,7 +55,7 @@ class Cohort:
         return [order[(place + step) % len(order)] for step in steps]
 
     def refusal(self, order: Sequence[int], left: Collection[int]) -> str | None:
-        """Why a sum over those who are left must not be released; None where it may."""
+        """Why the sum over the clients left must not be released; None if it may."""
         there = [client in left for client in order]
         if sum(there) < self.survivors:
             return f"{sum(there)} clients are left, and {self.survivors} are needed"
@@ -72,7 +72,7 @@ class Cohort:
 
 @lru_cache(maxsize=64)
 def cohort(clients: int, survivors: int, wanted: int | None = None) -> Cohort:
-    """With enough neighbours for so many clients, of which `survivors` are left at least.
+    """A cohort with enough neighbours for so many clients, of which `survivors` are left at least.
 
     More neighbours can be asked for, and not fewer.
     """

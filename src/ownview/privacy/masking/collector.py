@@ -1,4 +1,4 @@
-"""The server's half of a masked sum, one round long: it carries messages, and learns the sum and nothing else.
+"""The server's half of a masked sum, for one round: it relays messages, and learns the sum and nothing else.
 
 It follows the protocol. What it holds is public keys, sealed boxes until they are delivered, checks, who sent what, and
 in the end the seeds of clients whose numbers arrived and the keys of those whose did not. It adds masked numbers up as
@@ -30,11 +30,11 @@ from ownview.privacy.masking.shamir import combined
 class MaskingServer:
     """The server in one round; its steps come in order, each with what has arrived by then.
 
-    `wrong` is found out with `masks_left`: by client, whose shares it has shown otherwise than they were dealt.
+    `masks_left` fills `wrong`: by client, the dealers whose shares it has shown in another form than they were dealt.
 
     Args:
         number: of the round.
-        cohort: what was agreed on: with fewer clients than T at any step nothing is released.
+        cohort: sizes that were agreed on; with fewer clients than T at any step nothing is released.
         seed: of the order in which clients stand on the ring.
     """
 
@@ -47,7 +47,7 @@ class MaskingServer:
         self.wrong: dict[int, set[int]] = {}
 
     def introduce(self, keys: Sequence[Keys]) -> dict[int, Introduction]:
-        """Every client's keys -> who takes part."""
+        """Public keys of all clients -> for each, the participants and their keys."""
         self._require_enough(len(keys), "sent keys")
         self.keys = {one.client: one for one in keys}
         self.order = ring(list(self.keys), self.seed)
@@ -55,7 +55,7 @@ class MaskingServer:
         return {client: Introduction(self.round, client, everybody) for client in self.order}
 
     def deliver(self, sent: Sequence[SealedShares]) -> dict[int, SealedShares]:
-        """Everybody's sealed shares -> what each gets from the others and itself."""
+        """Sealed shares by sender -> sealed shares by receiver, its own included."""
         self._require_enough(len(sent), "sent shares")
         boxes = {one.client: one.boxes for one in sent}
         for client, own in boxes.items():
@@ -74,7 +74,7 @@ class MaskingServer:
         self.arrived.add(client)
 
     def left(self) -> dict[int, Left]:
-        """What is asked of every client whose numbers have arrived."""
+        """The request for shares to every client whose numbers have arrived."""
         self._require_enough(len(self.arrived), "sent masked numbers")
         why = self.cohort.refusal(self.order, self.arrived)
         if why is not None:
@@ -83,13 +83,13 @@ class MaskingServer:
         return {client: Left(self.round, client, there) for client in sorted(self.arrived)}
 
     def agreed(self, signed: Sequence[Agreed]) -> dict[int, Agreements]:
-        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        """(signed masks) Signatures of the set that is left -> the signatures that each client gets."""
         self._require_enough(len({one.client for one in signed} & self.arrived), "signed who is left")
         signatures = {one.client: one.signature for one in signed if one.client in self.arrived}
         return {client: Agreements(self.round, client, signatures) for client in signatures}
 
     def masks_left(self, shown: Sequence[Shares], count: int) -> Words:
-        """[count] what masks are left in the sum of all masked numbers, to be taken off it."""
+        """[count] the masks left in the sum of all masked numbers, to be subtracted."""
         self._require_enough(len({one.client for one in shown} & self.arrived), "showed shares")
         total = np.zeros(count, dtype=np.uint32)
         for client in sorted(self.arrived):
@@ -129,7 +129,7 @@ class MaskingServer:
         return secret
 
     def _from(self, found: Mapping[int, bytes]) -> bytes | None:
-        """What the first T shares give; None where there are fewer."""
+        """The secret that the first T shares give; None if there are fewer."""
         if len(found) < self.cohort.survivors:
             return None
         try:

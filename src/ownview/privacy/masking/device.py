@@ -1,4 +1,4 @@
-"""The client's half of a masked sum, one round long: keys, shares, masks, and what is shown of others in the end.
+"""The client's half of a masked sum, for one round: keys, shares, masks, and shares of other clients shown at the end.
 
 A client u adds to its numbers, modulo 2^32, a stream of its own seed b_u, and for every neighbour v a stream of what
 the two agreed on, with opposite signs:
@@ -45,9 +45,9 @@ class MaskingClient:
     Args:
         client: its number, which everybody knows it by.
         number: of the round.
-        cohort: what was agreed on; what the server says later is held against it.
+        cohort: sizes that were agreed on; later messages of the server are checked against them.
         entropy: of keys, seed and shares; `secrets.token_bytes` on a device.
-        trust: what it signs with, and whose signatures it believes; None where nothing is signed.
+        trust: its signing key and the public keys it accepts; None without signatures.
     """
 
     def __init__(self, client: int, number: int, cohort: Cohort, entropy: Entropy, trust: Trust | None = None) -> None:
@@ -125,7 +125,7 @@ class MaskingClient:
         return Agreed(self.round, self.client, self.trust.signer.story(self._story(left)))
 
     def show_agreed(self, agreements: Agreements) -> Shares:
-        """(signed masks) Fourth step: what lifts masks, where T of those that are left have signed the same story."""
+        """(signed masks) Fourth step: shares that remove masks, if T of the clients left have signed the same story."""
         self._require(agreements.round, agreements.client)
         if self._left is None:
             raise MessageError(f"client {self.client}: asked for shares before it signed who is left")
@@ -146,7 +146,7 @@ class MaskingClient:
         return story(self.round, [one.content + one.signer for one in self._everybody.values()], left.arrived)
 
     def show(self, left: Left) -> Shares:
-        """Fourth step: what lifts masks; refused where too few are left to hide among."""
+        """Fourth step: shares that remove masks; refused where too few clients are left."""
         self._require(left.round, left.client)
         if self.trust is not None:
             raise MessageError(f"client {self.client}: asked for shares without signatures of who is left")
@@ -168,11 +168,11 @@ class MaskingClient:
             raise TrainingError(f"client {self.client}: {why}; no share is shown")
 
     def _of(self, arrived: Mapping[int, bool], kind: int) -> dict[int, bytes]:
-        """Shares of seeds (0) of who is left, or of keys (1) of who is not."""
+        """Shares of seeds (0) of clients that are left, or of keys (1) of those that are not."""
         return {other: self._held[other][kind] for other, there in arrived.items() if there != bool(kind)}
 
     def _opened(self, other: int, one: Sealed) -> tuple[bytes, bytes]:
-        """The shares that another has sealed for this client: those whose checksums it has sent to the server."""
+        """The shares that another client has sealed for this one, verified by their checksums."""
         if other not in self._boxes:
             raise MessageError(f"client {self.client}: shares of {other}, which does not take part")
         way, about = _addressed(self.round, other, self.client)
@@ -186,7 +186,7 @@ class MaskingClient:
         return seed, key
 
     def _require_agreed(self, introduction: Introduction) -> None:
-        """The round must be one that was agreed on: made-up clients would be fewer to hide among."""
+        """Check the round's clients against the cohort: invented ones would leave fewer real ones in the sum."""
         here, agreed = len(self._everybody), self.cohort
         if here < len(introduction.keys) or max(map(place_of, self._everybody), default=0) > LAST_PLACE:
             raise MessageError(f"client {self.client}: an introduction that names a client twice, or one above 2^30")
@@ -218,21 +218,21 @@ class MaskingClient:
 
 
 def place_of(client: int) -> int:
-    """Where a client's shares are values of the polynomial: from 1."""
+    """Where a client's shares evaluate the polynomial: from 1."""
     return client + 1
 
 
 def seed_check(number: int, client: int, seed: bytes) -> bytes:
-    """By which a client's seed is known again."""
+    """Digest by which a client's seed is verified later."""
     return check(seed, struct.pack("<2I", number, client))
 
 
 def share_checks(number: int, dealer: int, holder: int, seed: bytes, key: bytes) -> tuple[bytes, bytes]:
-    """By which the shares of a dealer's seed and key that a holder got are known again."""
+    """Digests by which a holder's shares of a dealer's seed and key are verified later."""
     about = struct.pack("<3I", number, dealer, holder)
     return check(seed, about + b"s")[:CHECK], check(key, about + b"k")[:CHECK]
 
 
 def _addressed(number: int, sender: int, receiver: int) -> tuple[int, bytes]:
-    """What tells the two messages of a pair apart, and what they are about: one key seals one message either way."""
+    """Nonce and associated data of a message of a pair: one key seals one message in each direction."""
     return int(sender > receiver), struct.pack("<3I", number, sender, receiver)

@@ -1,4 +1,4 @@
-"""The exchange of a round of masked sums, by messages alone: the server's half, and one client's."""
+"""The exchange of messages of a masked round: the server's half, and one client's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Up = TypeVar("_Up", Keys, SealedShares, Agreed, Shares)
 
 
 class MaskStep(Enum):
-    """What clients are asked about masks, in this order; each kind of answer says whose it is."""
+    """Steps of the exchange, in order; every answer names its client."""
 
     KEYS = Keys
     SHARES = SealedShares
@@ -45,7 +45,7 @@ class Exchange:
     `up` and `down` count the bytes of every client's messages about masks.
 
     Args:
-        cohort: what was agreed on.
+        cohort: sizes that were agreed on.
         number: of the round.
         seed: of the order in which clients stand on the ring.
     """
@@ -57,14 +57,14 @@ class Exchange:
         self.down: Counter[int] = Counter()
 
     def introduce(self, keys: Iterable[bytes]) -> dict[int, bytes]:
-        """Keys -> who takes part."""
+        """Public keys -> for each client, the participants and their keys."""
         read = self._read(Keys, keys)  # who signs wrongly is left out: all others would refuse
         sound = [one for one in read if not one.signer or signed_keys(one.signer, one.signature, one.content)]
         introductions = self.server.introduce(sound)
         return self._sent({client: one.pack() for client, one in introductions.items()})
 
     def deliver(self, shares: Iterable[bytes]) -> dict[int, bytes]:
-        """Sealed shares -> what each client gets of them."""
+        """Sealed shares by sender -> sealed shares by receiver."""
         inboxes = self.server.deliver(self._read(SealedShares, shares))
         return self._sent({client: one.pack() for client, one in inboxes.items()})
 
@@ -74,11 +74,11 @@ class Exchange:
             self.server.take(client)
 
     def left(self) -> dict[int, bytes]:
-        """What every client that is left is asked for."""
+        """By client that is left: the request for shares."""
         return self._sent({client: one.pack() for client, one in self.server.left().items()})
 
     def agreed(self, signed: Iterable[bytes]) -> dict[int, bytes]:
-        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        """(signed masks) Signatures of the set that is left -> the signatures that each client gets."""
         agreements = self.server.agreed(self._read(Agreed, signed))
         return self._sent({client: one.pack() for client, one in agreements.items()})
 
@@ -116,8 +116,8 @@ class OwnMasks:
         client: its identity.
         cohort: what was agreed on.
         entropy: source of its secrets; its output must stay secret.
-        shown: the last round that the client has shown shares for; who keeps the client keeps this number too.
-        trust: what it signs with, and whose signatures it believes; None where nothing is signed.
+        shown: the last round that the client has shown shares for; it must be stored with the client.
+        trust: its signing key and the public keys it accepts; None without signatures.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class OwnMasks:
         return self._begun().shares(Introduction.unpack(message)).pack()
 
     def put_on(self, upload: Upload, inbox: bytes) -> Upload:
-        """The client's upload as it leaves: masked, with what everybody has sealed for it."""
+        """The client's upload, masked; `inbox` has the shares that the other clients sealed for it."""
         if upload.words is None:
             raise TypeError("only whole numbers can be masked")
         masks = self._begun().masks(SealedShares.unpack(inbox), upload.words.shape[1])
@@ -161,10 +161,10 @@ class OwnMasks:
         return self._begun().agree(Left.unpack(left)).pack()
 
     def show(self, message: bytes) -> bytes:
-        """Shares of everybody's secrets, which lift masks off the sum; then those of the round are forgotten.
+        """Shares of all clients' secrets, which remove the masks from the sum; then the round's secrets are deleted.
 
         Args:
-            message: who is left; of signed masks, what clients have signed of it.
+            message: which clients are left; with signed masks, the signatures of that.
         """
         masking = self._begun()
         if masking.trust is None:
@@ -187,7 +187,7 @@ def require_not_shown(number: int, shown: int) -> None:
 
 
 def drawn_from_seed(seed: int, number: int, client: int) -> Entropy:
-    """Bytes for a simulated client: everybody who knows the seed knows them."""
+    """Bytes for a simulated client, not secret: they follow from the seed."""
     drawn = 0
 
     def entropy(count: int) -> bytes:

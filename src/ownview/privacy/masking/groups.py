@@ -1,9 +1,9 @@
-"""Groups of a sum whose parts nobody sees: each is opened by itself, and one that is unlike the others is left out.
+"""Groups of a masked sum: each is opened by itself, and one that is unlike the others is left out.
 
-A masked number or a share cannot be looked into, so a client can add whatever it likes. But everybody is in one group
-of several, drawn by chance, and the mean contribution of every group is seen. It is compared with the median of all
-groups, number by number; a group that is more than `FAR` times as far from it as the middle one does not count, with
-everybody in it. Or the median itself counts. Both hold while fewer than half of the groups have a liar in them, and
+A masked number or a share cannot be looked into, so a client can add whatever it likes. But clients are drawn into
+several groups at random, and the mean contribution of every group is seen. It is compared with the median of all
+groups, number by number; a group that is more than `FAR` times as far from it as the middle one does not count, nor
+do its members. Or the median itself counts. Both hold while fewer than half of the groups have a liar in them, and
 neither sees numbers as small as honest ones.
 
 What it costs: the server sees sums of fewer people.
@@ -27,7 +27,7 @@ def drawn(units: Sequence[Sequence[int]], groups: int, shuffle: Callable[[list[i
     """Clients in groups as equal as may be, at random; ascending in each.
 
     Args:
-        units: clients that stand together, such as those of one place: what lies together spoils one group.
+        units: clients that are drawn together, such as those of one place: if the place lies, it spoils one group.
         groups: how many.
         shuffle: puts a list into random order.
     """
@@ -50,6 +50,6 @@ def distances(means: Iterable[Numbers]) -> Numbers:
 
 
 def alike(apart: Numbers) -> npt.NDArray[np.bool_]:
-    """[g] which groups count, by their distances: more than half of them."""
+    """[g] which groups count, by their distances; always more than half of them."""
     kept: npt.NDArray[np.bool_] = apart <= FAR * np.median(apart)
     return kept

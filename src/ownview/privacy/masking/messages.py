@@ -1,4 +1,4 @@
-"""What clients and server say to each other besides the masked numbers themselves, as values and as bytes.
+"""Messages of the exchange of masks besides the masked numbers, as values and as bytes.
 
 Every message, little-endian: "OM", version, kind: 4 bytes; round, client, number of entries: 4 bytes each; then the
 entries, all of one length.
@@ -82,7 +82,7 @@ class Keys:
 
     @property
     def entry(self) -> tuple[bytes, ...]:
-        """As it stands in a message."""
+        """The bytes of one entry."""
         plain = self.sealing, self.masking, self.seed
         return (*plain, self.signer, self.signature) if self.signer else plain
 
@@ -106,7 +106,7 @@ class Introduction:
     Args:
         round: it is for.
         client: its recipient.
-        keys: of everybody, the client itself among them, in the order in which they stand on the ring.
+        keys: of all participants, the client included, in the order of the ring.
     """
 
     round: int
@@ -248,7 +248,7 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Agreements:
-    """What clients have signed.
+    """Signatures of clients, relayed by the server.
 
     Args:
         round: it is about.
@@ -272,7 +272,7 @@ class Agreements:
 
 
 def _either(data: bytes, plain: int, signed: int) -> int:
-    """Which of two kinds a message is of."""
+    """The kind of a message, one of two."""
     return signed if data[3:4] == bytes([signed]) else plain
 
 

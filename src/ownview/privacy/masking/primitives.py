@@ -1,4 +1,4 @@
-"""The cryptographic pieces that masks are made of; all of them are those of the package cryptography (extra `privacy`).
+"""Cryptographic primitives of masks, all from the package cryptography (extra `privacy`).
 
 Keys are agreed on by X25519 and HKDF-SHA256, masks are keystreams of ChaCha20, and what a client says to another by way
 of the server is sealed with ChaCha20-Poly1305.
@@ -34,7 +34,7 @@ Words = npt.NDArray[np.uint32]
 
 
 class _Package(NamedTuple):
-    """What is used of it."""
+    """The parts of the package that are used."""
 
     x25519: Any
     hashes: Any
@@ -90,16 +90,16 @@ def sealed(key: bytes, number: int, content: bytes, about: bytes) -> bytes:
 
     Args:
         key: of 32 bytes.
-        number: tells the messages under one key apart: no two may have the same.
-        content: that is hidden.
-        about: what the message is about; not hidden, but it must be the same when it is opened.
+        number: the nonce; never reuse a (key, nonce) pair.
+        content: the plaintext.
+        about: associated data: authenticated, not encrypted.
     """
     box: bytes = _package().aead.ChaCha20Poly1305(key).encrypt(number.to_bytes(12, "big"), content, about)
     return box
 
 
 def opened(key: bytes, number: int, box: bytes, about: bytes) -> bytes:
-    """What `sealed` has sealed; refuses what was changed on its way."""
+    """Decrypt what `sealed` made; refuses altered messages."""
     package = _package()
     try:
         content: bytes = package.aead.ChaCha20Poly1305(key).decrypt(number.to_bytes(12, "big"), box, about)
@@ -115,7 +115,7 @@ def check(secret: bytes, about: bytes) -> bytes:
 
 @cache
 def _package() -> _Package:
-    """The package, which is not imported before it is needed."""
+    """The package, imported at first use."""
     primitives = "cryptography.hazmat.primitives"
     try:
         return _Package(

@@ -55,7 +55,7 @@ def shares(secret: bytes, places: Sequence[int], threshold: int, entropy: Entrop
 def combined(found: Mapping[int, bytes]) -> bytes:
     """The secret, from shares by place: s = sum_i y_i prod_{j != i} x_j / (x_j - x_i), modulo p.
 
-    As many as the threshold must be given; from fewer, or from wrong ones, something else comes.
+    Give as many shares as the threshold; fewer or wrong ones give another value, without an error.
     """
     given = np.frombuffer(b"".join(found.values()), dtype="<u4").reshape(len(found), _NUMBERS).astype(np.uint64)
     products = _weights(tuple(found))[:, None] * (given % np.uint64(PRIME)) % np.uint64(PRIME)
@@ -86,7 +86,7 @@ def _bits(count: int, entropy: Entropy) -> _Numbers:
 
 @lru_cache(maxsize=8)
 def _weights(places: tuple[int, ...]) -> _Numbers:
-    """[t] what the shares at these places are multiplied by; the secrets of a round all have the same."""
+    """[t] Lagrange weights of the shares at these places; cached, as all secrets of a round need the same."""
     at, prime = np.array(places, dtype=np.uint64), np.uint64(PRIME)
     below, above = at.copy(), 1
     for index, place in enumerate(places):

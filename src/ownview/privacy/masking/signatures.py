@@ -3,8 +3,8 @@
 Without them a server can hand out keys of its own, open what is sealed for them, and read a single upload. And by
 telling every client another story about who is left it gets a sum over fewer than T clients. With them
 
-    keys     every client signs its keys of a round; it seals nothing for keys that are not signed by a key which it
-             knows otherwise than by the server
+    keys     every client signs its keys of a round; it seals shares only for keys signed by a public key that it knows
+             from elsewhere than the server
     story    every client that is left signs who takes part and who is left; it shows no share before T have signed
              the same
 
@@ -49,11 +49,11 @@ class Signer:
 
 @dataclass(frozen=True)
 class Trust:
-    """What a client signs with, and whose signatures it believes.
+    """A client's signing key, and the public keys that it accepts.
 
     Args:
         signer: its own, or that of its place.
-        known: public keys of all that may take part, from people and not from the server.
+        known: public keys of all possible participants, handed over by people and not by the server.
     """
 
     signer: Signer

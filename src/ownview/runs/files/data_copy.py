@@ -21,7 +21,7 @@ from ownview.runs.files.tensor_files import read_tensors, write_tensors
 
 HISTORIES = "histories.safetensors"
 
-_ARRAYS = ("offsets", "item", "row", "rating", "timestamp")
+_ARRAYS = ("offsets", "item", "row", "rating", "timestamp", "quantity")
 _ID = Either(int, str)
 _SHAPE = {
     "name": str,
@@ -77,6 +77,7 @@ def read_histories(folder: Path) -> Interactions | None:
         row=tensors["row"].numpy(),
         rating=tensors["rating"].numpy() if "rating" in tensors else None,
         timestamp=tensors["timestamp"].numpy() if "timestamp" in tensors else None,
+        quantity=tensors["quantity"].numpy() if "quantity" in tensors else None,
     )
 
 

@@ -18,7 +18,7 @@ from ownview.runs.findings.attacking import scene_of
 from ownview.runs.run import Run
 from ownview.runs.training.setup import load_data, split_data
 
-VERSION = 4
+VERSION = 5
 """Of the attacks. Raised whenever one of them would find something else; what older ones found is made anew."""
 
 _CLIENTS = 20

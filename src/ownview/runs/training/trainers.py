@@ -325,5 +325,5 @@ class EpochTrainer(CentralTrainer):
         return self.model.epoch(self.values, self.lessons, number)
 
     def predicting(self) -> Params:
-        """What the values come to."""
+        """What the model predicts with, made of the trained values."""
         return self.model.learned(self.values, self.lessons)

@@ -1,4 +1,4 @@
-"""A suite carried out: its runs, and what they come to in two files."""
+"""Runs of a suite, and its two result files."""
 
 from __future__ import annotations
 

@@ -13,13 +13,16 @@ from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part, names_of
 from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
 from ownview.data.interactions import Interactions
+from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import protocol
+from ownview.federation.options import FederationOptions
 from ownview.parts.sequences.transitions import standardised
-from ownview.registry import enough_rounds
+from ownview.registry import build, enough_rounds
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.full_fit import fit_like
 from ownview.runs.run import resume, run
+from ownview.runs.training.trainers import trainer
 from ownview.testing.worlds import block_world
 
 PARTS = ("popularity", "ease strength=5", "markov")
@@ -221,3 +224,29 @@ def _sittings() -> Interactions:
     item = np.array([f"i{(k * 5 + u) % 17}" for u in range(12) for k in range(8)])
     time = np.array([(k * 10 + u % 3) * 86_400 for u in range(12) for k in range(8)])
     return Interactions.from_rows("sittings", user, item, timestamp=time)
+
+
+@pytest.mark.parametrize("name", ["honest", "new-items"])
+def test_text_is_a_part_that_counts_by_its_weight_and_speaks_of_new_items(name: str, world: Interactions) -> None:
+    asked, machine = protocol(name), Machine(torch.device("cpu"), torch.float64)
+    colours, goods = ("red", "blue", "green"), ("cup", "plate", "bowl", "fork", "lamp")
+    titles = [f"{colours[k % 3]} {goods[k % 5]}" for k in range(world.num_items)]
+    split = asked.prepare(world.with_tables(items={"item": world.items.tolist(), "title": titles}))
+    assert (split.num_new > 0) == (name == "new-items")
+    models = (Blend(parts=("text", "fedease"), weights=(0.3, 0.7, 0.3, 0.7)), build("text", {}), build("fedease", {}))
+    everybody, found = torch.arange(split.num_users), []
+    for model in models:
+        one = trainer(model, split, asked, FederationOptions(), 0, machine)
+        one.round(1)
+        found.append(one.asked(split.test).scores(everybody, None).double())
+    blended, *parts = found
+    expected = torch.zeros_like(blended)
+    for weight, scores in zip((0.3, 0.7), parts, strict=True):
+        expected += weight * (scores - scores.mean(1, keepdim=True)) / scores.std(1, correction=0, keepdim=True)
+    torch.testing.assert_close(blended, expected, rtol=1e-6, atol=1e-6)
+    if split.num_new:
+        new = blended[:, -split.num_new :]
+        assert all(float(scores[:, -split.num_new :].std(1).min()) > 0 for scores in parts), (
+            "both parts tell them apart"
+        )
+        assert float(new.std(1).min()) > 0

@@ -10,7 +10,7 @@ from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import _still, outdated, read_all
 from ownview.studies.bench.suite import load_suite, part_of, plan
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+RESULTS = Path(__file__).resolve().parents[3] / "results"
 
 
 def _run(row: str, value: float, seed: int = 0, protocol: str = "honest") -> dict[str, Any]:
