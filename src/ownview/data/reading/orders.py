@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from ownview.base.display.amounts import counted
 from ownview.base.items.column_names import bare_name
+from ownview.data.dates import EARLIEST, LATEST, ticks_in_a_second
+from ownview.data.reading.date_forms import read_dates
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.values import note_rows
@@ -62,16 +64,43 @@ def with_whole_orders(table: Table, where: Mapping[str, Sequence[int]], problems
 
 
 def cancelled(table: Table, where: Mapping[str, Sequence[int]], problems: Problems) -> pl.Series:
-    """[r] True for lines of orders that say when they were cancelled."""
+    """[r] True for lines of orders that say when they were cancelled: by a date, or by seconds or finer since 1970.
+
+    `NULL`, `0000-00-00 00:00:00`, `false` and the like, as databases write what never was, cancel nothing.
+    """
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
     if "cancelled" not in where:
         return pl.Series([False]).new_from_index(0, table.frame.height)
     position = where["cancelled"][0]
-    marked = table.column(position) != ""
+    given = table.column(position)
+    marked = _moments(given)
+    if len(others := given.filter((given != "") & ~marked)):
+        name, listed = table.name(position), f"{counted(len(others), 'value')} such as {others[0]!r}"
+        problems.note(
+            f"column {name!r}: {listed} count as empty, being no moments"
+            if bool(marked.any())
+            else f"column {name!r} is not looked at: it holds no moment, but {listed}"
+        )
     kind, advice = "rows of orders with a time of cancellation", "the order was cancelled"
     note_rows(problems, table, position, marked, kind, "cancelled at", advice, refused=False)
     return marked
+
+
+def _moments(column: pl.Series) -> pl.Series:
+    """[r] whether a cell is a moment that a shop's clock has shown: not the beginning of 1970, and no end of times."""
+    given = column.unique().to_list()
+    dates = read_dates(given, None).seconds
+    return column.is_in([one for one in given if EARLIEST <= (dates.get(one) or _seconds(one)) < LATEST])
+
+
+def _seconds(text: str) -> int:
+    """Since 1970, of a number of seconds or of finer units; 0 for what is none."""
+    try:
+        number = int(float(text))
+    except (OverflowError, ValueError):
+        return 0
+    return number // (ticks_in_a_second(number) or LATEST)
 
 
 def _completed(order: pl.Series, column: pl.Series) -> pl.Series:
