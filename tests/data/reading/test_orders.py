@@ -34,3 +34,27 @@ def test_a_moment_among_values_that_are_none_still_cancels(moment: str, tmp_path
     assert len(data) == 3
     assert "column 'cancelled_at': 2 values such as 'NULL' count as empty, being no moments" in data.reading
     assert any(one.startswith("rows of orders with a time of cancellation: 1,") for one in data.reading)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("order_status", "returned"), ("cancelled_at", "2024-02-01 10:00:00")], ids=["event", "time"]
+)
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_a_return_on_another_line_than_the_first_is_that_lines_alone(
+    column: str, value: str, line: int, tmp_path: Path
+) -> None:
+    said = ["", "", ""]
+    said[line] = value
+    lines = [f"1,a,{item},{status},2024-01-01" for item, status in zip("npq", said, strict=True)]
+    others = ["2,b,n,,2024-01-02", "2,b,p,,2024-01-02", "3,c,n,,2024-01-03", "3,c,q,,2024-01-03"]
+    data = rows(tmp_path, f"order_id,customer,product,{column},date", *lines, *others)
+    assert len(data) == (4 if line == 0 else 6)
+
+
+def test_a_status_of_the_first_line_holds_where_a_line_has_none_of_its_own(tmp_path: Path) -> None:
+    lines = ["1,a,n,refunded,2024-01-01", "1,a,p,paid,2024-01-01", "1,a,q,,2024-01-01", "2,b,n,paid,2024-01-02"]
+    data = rows(tmp_path, "order_id,customer,product,order_status,date", *lines)
+    assert sorted(zip(data.users[data.user].tolist(), data.items[data.item].tolist(), strict=True)) == [
+        ("a", "p"),
+        ("b", "n"),
+    ]

@@ -2,6 +2,7 @@
 
 Shops export a line a product: Shopify writes the payment's status, and when the order was cancelled, on the first
 line of each order and leaves both empty below. A refund of the whole order is then seen on one product in many.
+A status on another line is that line's own: one product of several that was returned.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _OF_AN_ORDER = {"user": "a customer", "timestamp": "a time", "event": "a status", "cancelled": ""}
 """Columns that say something of a whole order, and what; not noted where rows are left out for it anyway."""
 
+_OF_THE_FIRST_LINE = ("event", "cancelled")
+"""Of these, the ones that hold for the whole order on its first line alone."""
+
 _NUMBER, _LINE = "name", "lineitemname"
 """Shopify calls an order's number its name, where lines have names of their own."""
 
@@ -37,7 +41,10 @@ def order_column(header: Sequence[str], known: Mapping[str, int]) -> int | None:
 
 
 def with_whole_orders(table: Table, where: Mapping[str, Sequence[int]], problems: Problems) -> Table:
-    """The table with every line's empty fields taken from its order, where the order has one value and no other.
+    """The table with every line's empty fields taken from its order.
+
+    A customer or a time is that of any line, where the order has one value and no other; status and cancellation are
+    those of the order's first line.
 
     Args:
         table: the rows.
@@ -52,7 +59,7 @@ def with_whole_orders(table: Table, where: Mapping[str, Sequence[int]], problems
         if len(places) != 1 or places[0] == where["order"][0]:
             continue
         column = table.column(places[0])
-        whole = _completed(order, column)
+        whole = _completed(order, column, first=key in _OF_THE_FIRST_LINE)
         count = int((whole != column).sum())
         if not count:
             continue
@@ -103,16 +110,16 @@ def _seconds(text: str) -> int:
     return number // (ticks_in_a_second(number) or LATEST)
 
 
-def _completed(order: pl.Series, column: pl.Series) -> pl.Series:
-    """[r] the column, with empty fields filled from rows of the same order where these have one value between them."""
+def _completed(order: pl.Series, column: pl.Series, *, first: bool) -> pl.Series:
+    """[r] the column, with empty fields filled from the first row of the order, or from its only value in any row."""
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
     if not bool((column == "").any()):
         return column
-    frame = pl.DataFrame({"order": order, "own": column})
-    given = frame.filter(pl.col("own") != "", pl.col("order") != "").group_by("order")
-    single = given.agg(pl.col("own").n_unique().alias("values"), pl.col("own").first().alias("one"))
-    value_of = dict(single.filter(pl.col("values") == 1).select("order", "one").iter_rows())
+    rows = pl.DataFrame({"order": order, "own": column}).filter(pl.col("order") != "")
+    given = rows if first else rows.filter(pl.col("own") != "")
+    found = given.group_by("order").agg(pl.col("own").first(), pl.col("own").n_unique().alias("values"))
+    value_of = dict(found.filter(first | (pl.col("values") == 1)).select("order", "own").iter_rows())
     if not value_of:
         return column
     whole = order.replace_strict(value_of, default="", return_dtype=pl.String)
