@@ -213,6 +213,17 @@ def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:
     assert sorted(few.targets[few.real > 0, 0].tolist()) == [1, 2]
 
 
+def test_drawn_beginnings_look_as_far_ahead_as_all_of_them() -> None:
+    network = FedSASRec.of({**METHOD.values(), "prefixes": True, "horizon": 3.0}).network
+    rows, mask = torch.arange(40), torch.ones(40)
+    luck = chances(0, "luck", 1, torch.tensor([3]))[0]
+    every, drawn = prefixes(network, rows, mask, luck), prefixes(network, rows, mask, luck, 4)
+    same = drawn.targets[:, 0] - 1  # the row of each among all
+    assert every.targets.shape[1] > 4
+    assert torch.equal(drawn.targets, every.targets[same])
+    assert torch.equal(drawn.weights, every.weights[same])
+
+
 def test_a_filter_is_a_cut_through_the_fourier_transform() -> None:
     x = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for length in (9, 10):
