@@ -232,3 +232,31 @@ def test_an_audit_runs_them(means: str) -> None:
     found = audit(scene("fedmf", WORLD), settings)
     assert [one.values["clients"] for one in found] == [1.0, 4.0]
     assert all(one.values["sent"] == 3 * one.values["clients"] for one in found)
+
+
+@pytest.mark.parametrize("means", [SPATTACK_OD, SPATTACK_OS, SPATTACK_LD, SPATTACK_LS])
+def test_liars_among_liars_alone_send_what_can_be_counted(means: str) -> None:
+    """No honest upload comes before theirs: nothing is known of how many rows one has, and how long it is."""
+    crew = Crew(WORLD, DEGRADE, means, WORLD.num_users)
+    federation, fleet = infiltrated(scene("fedmf", WORLD), crew, 1.0, checked=False)
+    start = federation.server.shared["items"].clone()
+    federation.round(1)
+    assert fleet.sent == WORLD.num_users
+    assert torch.equal(federation.server.shared["items"], start)
+
+
+def test_rows_are_drawn_once_an_honest_client_has_sent_some() -> None:
+    one = Limited(Crew(WORLD, DEGRADE, SPATTACK_LS, 2))
+    one.begin({"items": _tables()[0]})
+    assert one.lie(_honest(1)).items.shape == (1, 0)
+    one.overhear(_honest(0), torch.ones(1))
+    assert one.lie(_honest(1)).items.shape == (1, 5)
+
+
+def test_liars_that_count_for_nothing_send_numbers() -> None:
+    one = Omniscient(Crew(WORLD, DEGRADE, SPATTACK_OD, 1))
+    one.begin({"items": _tables()[0]})
+    one.overhear(_honest(0), torch.ones(1))
+    liar = _honest(int(one.crew.members[0]))
+    one.gather(liar, torch.zeros(1))
+    assert bool(one.lie(liar).rows["items"].isfinite().all())

@@ -15,11 +15,13 @@ from torch import Tensor
 from ownview import FederationOptions, FedSASRec
 from ownview.base.errors import SettingError
 from ownview.base.randomness import chances
+from ownview.baselines.sasrec import SASRec
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import leave_one_out
 from ownview.messages.upload import Upload
 from ownview.parts.sequences.filters import low_pass
 from ownview.parts.sequences.prefixes import prefixes
+from ownview.parts.sequences.sequence import SequenceSettings
 from ownview.parts.sequences.transformer import Transformer
 from ownview.parts.shortened import rounded
 from ownview.round.federation import Federation
@@ -213,6 +215,17 @@ def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:
     assert sorted(few.targets[few.real > 0, 0].tolist()) == [1, 2]
 
 
+def test_drawn_beginnings_look_as_far_ahead_as_all_of_them() -> None:
+    network = FedSASRec.of({**METHOD.values(), "prefixes": True, "horizon": 3.0}).network
+    rows, mask = torch.arange(40), torch.ones(40)
+    luck = chances(0, "luck", 1, torch.tensor([3]))[0]
+    every, drawn = prefixes(network, rows, mask, luck), prefixes(network, rows, mask, luck, 4)
+    same = drawn.targets[:, 0] - 1  # the row of each among all
+    assert every.targets.shape[1] > 4
+    assert torch.equal(drawn.targets, every.targets[same])
+    assert torch.equal(drawn.weights, every.weights[same])
+
+
 def test_a_filter_is_a_cut_through_the_fourier_transform() -> None:
     x = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for length in (9, 10):
@@ -395,3 +408,27 @@ def test_other_targets_and_drawn_items_exclude_each_other(name: str, value: floa
 def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:
     with pytest.raises(SettingError, match=r"heads=3: expected a divisor of embedding_size=64, such as 2"):
         FedSASRec(heads=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"drawn": 4}, r"drawn=4: draws of prefixes=True; expected that, or 0"),
+        ({"waves": 5}, r"waves=5: is of a filter with frequency above 0; expected that, or 3"),
+        ({"frequency": 0.5, "length": 6, "waves": 4}, r"waves=4: of a period of length=6 all waves pass.*at most 3"),
+        ({"frequency": 0.5, "length": 1}, r"waves=3: of a period of length=1 all waves pass.*expected frequency=0"),
+    ],
+)
+@pytest.mark.parametrize("method", [FedSASRec, SASRec])
+def test_settings_without_an_effect_are_refused(
+    method: type[SequenceSettings], settings: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SettingError, match=f"^{method.title} setting {told}"):
+        method.of(settings)
+
+
+def test_the_most_waves_that_may_pass_still_filter() -> None:
+    for length in (2, 3, 6, 7):
+        one = FedSASRec(length=length, frequency=0.5, waves=length // 2)
+        x = torch.eye(length, dtype=torch.float64)
+        assert not torch.allclose(low_pass(length, one.waves, x, back_alone=False), x)

@@ -104,3 +104,15 @@ def test_the_command_reads_the_items(tmp_path: Path, ownview: Callable[..., Outc
     assert done.code == 2
     assert "names none of the 12 items" in done.err
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "why"),
+    [
+        ("fedease", {"budget": ShareBudget.planned(8.0, 1e-5)}, "FedEASE setting takers=5: under a budget"),
+        ("fednext", {"vectors": np.eye(ITEMS)[:, :4]}, "FedNext setting takers=5: in the rank form"),
+    ],
+)
+def test_a_limit_by_takers_is_refused_where_nobody_counts_them(method: str, options: dict[str, Any], why: str) -> None:
+    with pytest.raises(SettingError, match=f"^{why}.*; expected 0$"):
+        solved(terms_of(method, **options), None, takers=5)

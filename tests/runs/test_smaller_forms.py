@@ -54,3 +54,8 @@ def test_a_form_that_was_asked_for_is_refused_where_it_does_not_fit(data: Intera
         with pytest.raises(DeviceError, match="standing values need"):
             run(Experiment("fednext", settings={"rank": rank}), data=data, memory="30MB", out=tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_where_takers_are_counted_there_is_no_smaller_form_and_memory_is_what_lacks(data: Interactions) -> None:
+    with pytest.raises(DeviceError, match="standing values need"):
+        run(Experiment("fednext", rounds=1, settings={"takers": 3}), data=data, memory="30MB")

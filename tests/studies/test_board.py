@@ -106,6 +106,34 @@ def test_a_method_of_ones_own_travels_signed_and_runs_only_where_trusted(
     assert "every figure is the same" in done.out
 
 
+@pytest.mark.parametrize("signed_in", ["beside", "elsewhere"])
+def test_a_result_about_a_file_is_run_again_with_the_file_beside_it(
+    signed_in: str, tmp_path: Path, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signer's paths do not travel; the reader lays the file beside the result, and no other will do."""
+    shop = tmp_path / "mine" / "shop.csv"
+    shop.parent.mkdir()
+    (tmp_path / "theirs").mkdir()
+    rows = [f"{user},{item},{100 * user + item}" for user in range(12) for item in range(12) if (user + item) % 3]
+    shop.write_text("\n".join(("user,item,timestamp", *rows)))
+    monkeypatch.chdir(shop.parent if signed_in == "beside" else tmp_path)
+    ov.run("popularity", data=str(shop), out=shop.parent / "run")
+    result = sign(shop.parent / "run", tmp_path / "key.pem", "us", tmp_path / "theirs" / "r.json")
+    assert 'data = "shop.csv"' in read_signed(result).content["experiment"]
+    assert str(tmp_path) not in result.read_text()
+    missing = ownview("board", "verify", result, "--again")
+    assert (missing.code, "expected it beside the result, at" in missing.err) == (2, True)
+    beside = result.parent / "shop.csv"
+    beside.write_text(shop.read_text() + "\n1,1,1")
+    other = ownview("board", "verify", result, "--again")
+    assert (other.code, "is not the file that was measured" in other.err) == (2, True)
+    beside.write_bytes(shop.read_bytes())
+    for place in (tmp_path, beside.parent):
+        monkeypatch.chdir(place)
+        done = ownview("board", "verify", result, "--again")
+        assert (done.code, "every figure is the same" in done.out) == (0, True), done.err
+
+
 def test_a_run_that_was_changed_is_not_signed(tmp_path: Path, ownview: Callable[..., Outcome]) -> None:
     ov.run("popularity", out=tmp_path / "run")
     with (tmp_path / "run" / "users.csv").open("a") as users:

@@ -27,6 +27,7 @@ from ownview.one_message.next import vectors_of
 from ownview.one_message.tables import STEP
 from ownview.one_message.terms import Terms
 from ownview.parts.pairs.private_pairs import weights_above
+from ownview.parts.pairs.takers import require_counted
 from ownview.parts.text.text_beside import UNDER_A_BUDGET, loudness, loudness_through
 from ownview.registry import find_model
 from ownview.seam.portable import Linear, Term
@@ -97,6 +98,7 @@ def _pairs(
     gram += np.triu(gram, 1).T
     model: Any = find_model("fedease")(**{**_settings(terms), **settings})
     if terms.budget is not None:
+        require_counted(model.title, model.takers, "under a budget few people are as good as none in the noise")
         budget = terms.budget
         drawn = 2 * batches * terms.groups  # by each server, for each group of a batch
         edge = _MARGIN * 2 * math.sqrt(drawn) * budget.noise * math.sqrt(m)
@@ -148,6 +150,7 @@ def _next(terms: Terms, total: Any, people: int, settings: Mapping[str, Any], ab
     if not rank:
         sums = {"pasts": torch.from_numpy(pasts / STEP), "follows": torch.from_numpy(follows / STEP).reshape(wide, m)}
         return _combined(model, sums, world, 1)
+    require_counted(model.title, model.takers, "in the rank form it is not counted who has taken an item")
     unit = float(tables["unit"])
     vectors = torch.from_numpy(vectors_of(tables) / unit)
     scale = 2.0 ** tables["down"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -25,7 +24,7 @@ from ownview.base.errors import DeviceError, MemoryLackError, OutputError, Ownvi
 from ownview.base.failures import NO_MEMORY, lacks_memory
 from ownview.base.trust import Permissions, inherit, permissions
 from ownview.runs.experiment import Experiment
-from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.folder import RunFolder, going_on
 from ownview.runs.parents import end_with_parent, runs_forked
 from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.smaller_forms import form_in
@@ -83,11 +82,6 @@ def free_cores(device: str) -> int:
         return 1
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return max(1, (os.cpu_count() or 1) - round(busy))
-
-
-def going_on(folder: Path) -> str:
-    """What is added to a command so that it goes on in a folder."""
-    return f"--resume {shlex.quote(str(folder))}"
 
 
 def run_all(

@@ -220,6 +220,13 @@ class Experiment:
             _rename_files(values, lambda name: _from(folder.resolve(), name))
         return tomli_w.dumps(values)
 
+    def to_toml_for_others(self) -> str:
+        """As TOML that tells no path: data, methods and plug-ins that are files go by their names alone."""
+        values = self.to_dict() | {"data": self.data_label()}
+        values.pop("like", None)
+        _rename_files(values, lambda name: Path(name).name)
+        return tomli_w.dumps(values)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
         """From plain values; names what is unknown or missing."""

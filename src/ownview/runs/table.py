@@ -73,13 +73,23 @@ def compared(
     """Every row of one dataset compared with the best of its column, and with the row that `also` names for it.
 
     The order is by column, then by row; p is corrected over all columns. Rows whose seeds ranked different users are
-    left out.
+    left out, as is a metric under a protocol where a run has not measured it (see `measured`).
     """
+    known = measured(rows, metrics)
     columns: dict[tuple[str, str], dict[str, UserValues]] = {}
     for (label, protocol), seeds in rows.items():
-        for metric, values in (user_values(seeds, metrics) or {}).items():
+        for metric, values in (user_values(seeds, known[protocol]) or {}).items():
             columns.setdefault((protocol, metric), {})[label] = values
     return {(cell.label, *column): cell for column, cells in compare_columns(columns, also).items() for cell in cells}
+
+
+def measured(rows: Mapping[RowKey, Sequence[Run]], metrics: Sequence[str]) -> dict[str, list[str]]:
+    """Which of the metrics every run of a protocol has, by protocol; recall is of several right answers."""
+    runs = grouped((protocol, run) for (_, protocol), seeds in rows.items() for run in seeds)
+    return {
+        protocol: [name for name in metrics if all(name in run.result["test"] for run in ones)]
+        for protocol, ones in runs.items()
+    }
 
 
 def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> Cell:

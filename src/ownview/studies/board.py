@@ -18,12 +18,13 @@ from typing import Any
 
 from ownview.base.display.shown import one_line
 from ownview.base.errors import DataError, OutputError
-from ownview.base.files import make_folder, write_json, write_text
+from ownview.base.files import is_file, make_folder, sha256_of, write_json, write_text
 from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.manifest import fingerprints, read_manifest
+from ownview.runs.files.sources import DATA
 from ownview.runs.run import open_run, run
 from ownview.runs.scoring import is_of_lists
 from ownview.runs.verifying import Check, came_out_again
@@ -106,12 +107,11 @@ def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
         path.relative_to(place / SOURCE).as_posix(): path.read_text("utf-8")
         for path in sorted((place / SOURCE).rglob("*.py"))
     }
-    # No path of the signer's machine: a reader has the data by its name, or lays its file beside.
-    method = Path(one.experiment.method).name if sources else one.experiment.method
-    plain = replace(one.experiment, method=method, data=one.experiment.data_label())
+    # No path of the signer's machine: a reader has the data by its name, or lays its file beside the result.
     content = {
-        "experiment": plain.to_toml(place), "provenance": one.folder.read_provenance(), "files": fingerprints(place),
-        "sources": sources, "result": {name: one.result[name] for name in _TOLD},
+        "experiment": one.experiment.to_toml_for_others(), "provenance": one.folder.read_provenance(),
+        "files": fingerprints(place), "sources": sources,
+        "result": {name: one.result[name] for name in _TOLD},
     }  # fmt: skip
     private = private_key(key) if isinstance(key, Path) else key
     signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": public_text(private)}}
@@ -147,7 +147,10 @@ def require_known(one: Signed, names: Mapping[str, str]) -> None:
 
 
 def again(one: Signed, data_dir: Path | None = None, memory: str = "auto") -> Check:
-    """Carry a result file's experiment out once more; source of its own must be trusted (--trust)."""
+    """Carry a result file's experiment out once more; source of its own must be trusted (--trust).
+
+    Data that is a file, of which a result has the name and the fingerprint, is looked for beside the result.
+    """
     with tempfile.TemporaryDirectory() as place:
         for name, text in one.content["sources"].items():
             relative = PurePosixPath(name)
@@ -157,8 +160,24 @@ def again(one: Signed, data_dir: Path | None = None, memory: str = "auto") -> Ch
             write_text(Path(place) / SOURCE / relative, text)
         write_text(Path(place) / "experiment.toml", one.content["experiment"])
         experiment = Experiment.from_toml(one.content["experiment"], str(Path(place) / "experiment.toml"))
+        if (known := one.content["provenance"].get(DATA)) is not None:
+            experiment = replace(experiment, data=_beside(one, experiment.data_label(), known))
         made = run(experiment, out=Path(place) / "run", data_dir=data_dir, memory=memory)
         return came_out_again(one.result, one.content["provenance"], made)
+
+
+def _beside(one: Signed, data: str, known: Any) -> str:
+    """The file of data that lies beside a result, by its full path; it must be the one that was measured."""
+    path = one.path.resolve().parent / Path(data).name
+    if not is_file(path):
+        raise DataError(
+            f"{one.path}: measures the file {one_line(path.name)}; expected it beside the result, at {path}"
+        )
+    if sha256_of(path) != known:
+        raise DataError(
+            f"{one.path}: {path} is not the file that was measured; expected SHA-256 {one_line(str(known))}"
+        )
+    return str(path)
 
 
 def page(files: Sequence[Signed], title: str = "Board") -> str:

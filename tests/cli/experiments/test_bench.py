@@ -90,6 +90,9 @@ def test_rows_are_compared_in_more_measures_and_with_a_row_of_their_own(ownview:
     cells = {(one["method"], one["metric"]): one for one in found["comparison"]}
     rows, measures = ("popularity", "fedmf (small)"), ("HR@10", "NDCG@10", "NDCG@5")
     assert set(cells) == {(row, metric) for row in rows for metric in measures}, "recall is of several right answers"
+    told = "not compared in recall@20: ml-100k, honest: not every run has measured it"
+    assert told in outcome.out
+    assert f"- {told}" in Path("runs/bench/tiny/results.md").read_text()
     users = {}
     for one in found["runs"]:
         table = RunFolder(Path("runs/bench/tiny/runs", one["run"])).read_users()
@@ -203,6 +206,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number from 1 to 1,000"]),
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (("seeds = 2", 'seeds = 2\nmetrics = ["recal@20"]'), "", ["metrics: 'recal@20' is not", "'recall@20'?"]),
+        (('"paper"]', '"five.toml"]\nmetrics = ["NDCG@20"]'), "", ["metrics: 'NDCG@20' is not", "under five.toml"]),
         (('method = "fedmf"', 'method = "fedmf"\nbeside = "popular"'), "", ["no other row 'popular'", "'popularity'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
         (('["ml-100k"]', '["my-shop"]'), "", ["data not found: my-shop: neither a dataset of that name nor a file"]),
@@ -221,6 +225,7 @@ def test_bad_suites_and_names(
     change: tuple[str, str], arguments: str, facts: list[str], ownview: Callable[..., Outcome]
 ) -> None:
     Path("tiny.toml").write_text(TINY.replace(*change) if change[0] else TINY)
+    Path("five.toml").write_text("cutoffs = [5, 10]\n")
     outcome = ownview(*BENCH, *arguments.split())
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.count("\n") == 1

@@ -20,9 +20,9 @@ from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
-from ownview.runs.batch import MOST_SEEDS, Task, going_on, run_all
+from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.folder import RunFolder, going_on
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.findings.exposure import LIAR, exposures
 from ownview.runs.table import Comparison

@@ -83,7 +83,9 @@ class FedNext(NextSettings, Federated):
         return tuple(notes)
 
     def smaller(self) -> Mapping[str, Value]:
-        """The rank form, and half of its rank."""
+        """The rank form, and half of its rank; none where takers are counted, which the full form alone can do."""
+        if self.takers:
+            return {}
         if self.rank == 0:
             return {"rank": _LARGEST_RANK}
         return {"rank": self.rank // 2} if self.rank > _SMALLEST_RANK else {}

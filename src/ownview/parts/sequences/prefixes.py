@@ -61,13 +61,14 @@ def prefixes(
     """
     length, there = network.length, mask.sum().long()
     target = torch.arange(1, max(2, len(rows)), device=rows.device)
+    last = len(target)  # of all of them: what is drawn looks no less far ahead
     if 0 < most < len(target):
         lots = bits(_DRAWN, chance, step * _STEP + target)
         target = torch.where(target < there, lots, _NEVER).argsort()[:most] + 1
     real, width = target < there, max(1, min(length, len(rows) - 1))
     places = (target - length).clamp(min=0)[:, None] + torch.arange(width, device=rows.device)
     horizon = network.horizon
-    later = torch.arange(min(reach(horizon), len(target)) if horizon > 0 else 1, device=rows.device)
+    later = torch.arange(min(reach(horizon), last) if horizon > 0 else 1, device=rows.device)
     ahead = target[:, None] + later
     weights = (torch.exp(-later.to(mask.dtype) / horizon) if horizon > 0 else torch.ones_like(mask[:1])) * (
         ahead < there

@@ -44,14 +44,13 @@ class SequenceSettings(Settings):
         False, "every beginning of a history is a sequence of its own, whose last place alone learns",
         search=OneOf((False, True)),
     )  # fmt: skip
-    drawn: int = setting(
-        0, "(prefixes) beginnings drawn of a history in a round; 0 for all", low=0, search=OneOf((0, 4, 16, 64))
-    )
+    drawn: int = setting(0, "(prefixes) beginnings drawn of a history in a round; 0 for all", low=0)
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._require_effect()
         for name in ("horizon", "label_smoothing"):
             value = getattr(self, name)
             if value > 0 and self.negatives > 0:
@@ -65,6 +64,22 @@ class SequenceSettings(Settings):
             raise SettingError(
                 f"{self.title} setting heads={self.heads}: expected a divisor of embedding_size={self.embedding_size}, "
                 f"such as {nearest}"
+            )
+
+    def _require_effect(self) -> None:
+        """Refuse settings of what is switched off, and a filter through which every wave passes."""
+        if self.drawn and not self.prefixes:
+            raise SettingError(f"{self.title} setting drawn={self.drawn}: draws of prefixes=True; expected that, or 0")
+        if not self.frequency:
+            if self.waves != (default := type(self).waves):
+                raise SettingError(
+                    f"{self.title} setting waves={self.waves}: is of a filter with frequency above 0; expected that, "
+                    f"or {default}"
+                )
+        elif self.waves > (most := self.length // 2):
+            raise SettingError(
+                f"{self.title} setting waves={self.waves}: of a period of length={self.length} all waves pass, which "
+                f"filters nothing; expected {f'at most {most}' if most else 'frequency=0'}"
             )
 
     @property

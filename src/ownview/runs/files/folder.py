@@ -63,6 +63,11 @@ _BY_ANSWER = {"better", "tied"}
 _FINDINGS = ("audit", "attack")
 
 
+def going_on(folder: Path) -> str:
+    """What is added to a command so that it goes on in a folder."""
+    return f"--resume {shlex.quote(str(folder))}"
+
+
 class RunFolder:
     """Reads and writes the files of one run."""
 
@@ -107,7 +112,7 @@ class RunFolder:
     @property
     def go_on(self) -> str:
         """How to finish an interrupted run, in words: whichever command began it, this one ends it."""
-        return f"go on with: ownview run --resume {shlex.quote(str(self.path))}"
+        return f"go on with: ownview run {going_on(self.path)}"
 
     def write_experiment(self, toml: str) -> None:
         """Write experiment.toml."""

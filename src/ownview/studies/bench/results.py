@@ -14,7 +14,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_text
-from ownview.base.json_shapes import TableOf, misfit
+from ownview.base.json_shapes import Maybe, TableOf, misfit
 from ownview.base.json_text import parse_json
 from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
@@ -25,17 +25,19 @@ from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.findings.audits import kept
-from ownview.runs.run import open_run
+from ownview.runs.run import Run, open_run
 from ownview.runs.summaries.tried_settings import Tried, tried_of
 from ownview.runs.table import (
     LEGEND,
     LEGEND_BEFORE,
     LEGEND_BY_QUESTION,
     Comparison,
+    RowKey,
     averaged,
     compared,
     grouped,
     mean_over_runs,
+    measured,
     with_yardsticks,
 )
 from ownview.studies.bench.renaming import as_called_now
@@ -54,6 +56,7 @@ _DOCUMENT = {
     "runs": [{**_CELL, "run": str, "seed": int, "rounds": int, "experiment": {"settings": {}}, "test": TableOf(float)}],
     "comparison": [{**_CELL, "metric": str}],
     "failures": [{**_CELL, "run": str}],
+    "not_compared": Maybe([str]),
 }
 """What a document must hold at least; a file of a stranger may hold anything."""
 
@@ -89,6 +92,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
     protocols = {one.protocol: one.experiment.protocol for one in planned}
     finished = [one for one in planned if one.folder not in failures]
     data = dict.fromkeys(one.data for one in finished)
+    without = [told for name in data for told in _not_compared(suite, name, finished)]
     return {
         "format": FORMAT,
         "suite": suite.name,
@@ -98,6 +102,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
         "protocols": {name: protocol.plain() for name, protocol in protocols.items()},
         "runs": [entry(one) for one in finished],
         "comparison": [one for name in data for one in _compared(suite, name, finished)],
+        **({"not_compared": without} if without else {}),
         "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
     }
 
@@ -120,9 +125,7 @@ def entry(one: Planned) -> Entry:
 
 def _compared(suite: Suite, data: str, finished: Sequence[Planned]) -> list[Entry]:
     """Interval, mark against the best, p and effect sizes of every cell of one dataset in all that was measured."""
-    rows = grouped(((one.row, pooled(one.protocol)), open_run(one.folder)) for one in finished if one.data == data)
-    every = [run for runs in rows.values() for run in runs]
-    measured = [name for name in (*HEADLINE, *suite.metrics) if all(name in run.result["test"] for run in every)]
+    rows = _rows(data, finished)
     also = {row.name: row.beside for row in suite.rows if row.beside}
     return [
         {
@@ -130,7 +133,22 @@ def _compared(suite: Suite, data: str, finished: Sequence[Planned]) -> list[Entr
             **{name: cell.to_dict()[name] for name in _FROM_CELL},
             **({} if cell.beside is None else {"beside": cell.to_dict()["beside"]}),
         }
-        for (method, protocol, metric), cell in compared(rows, measured, also).items()
+        for (method, protocol, metric), cell in compared(rows, (*HEADLINE, *suite.metrics), also).items()
+    ]
+
+
+def _rows(data: str, finished: Sequence[Planned]) -> dict[RowKey, list[Run]]:
+    return grouped(((one.row, pooled(one.protocol)), open_run(one.folder)) for one in finished if one.data == data)
+
+
+def _not_compared(suite: Suite, data: str, finished: Sequence[Planned]) -> list[str]:
+    """In which of the suite's further metrics rows are not compared, in words, by protocol."""
+    known = measured(_rows(data, finished), suite.metrics)
+    return [
+        f"not compared in {name}: {data}, {protocol}: not every run has measured it"
+        for protocol, there in known.items()
+        for name in suite.metrics
+        if name not in there
     ]
 
 

@@ -41,7 +41,7 @@ def section(values: Document) -> list[str]:
 
 
 def failed(values: Document) -> list[str]:
-    """Which runs failed, and why: one line for all of a dataset that failed for the same reason."""
+    """Which runs failed, and why, a line for all of a dataset with the same reason; then what is not compared."""
     same: dict[tuple[str, str], list[Entry]] = {}
     for one in values["failures"]:
         same.setdefault((one["data"], one["reason"]), []).append(one)
@@ -52,7 +52,7 @@ def failed(values: Document) -> list[str]:
         )
         who = [*methods, data, *protocols, f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(seeds)}"]
         lines.append(f"failed: {', '.join(who)}: {reason}")
-    return lines
+    return lines + list(values.get("not_compared", ()))
 
 
 def markdown_table(table: Comparison) -> list[str]:

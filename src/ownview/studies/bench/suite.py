@@ -164,9 +164,10 @@ def parse(text: str, name: str, source: str, folder: Path | None = None) -> Suit
         raise SettingError(f"{source}: two rows are called {twice[0]!r}; give one of them another name")
     asked = [protocol_by_name(files.get(one, one)) for one in protocols]
     metrics = _texts(values, "metrics", source) if "metrics" in values else ()
-    known = [f"{name}@{cut}" for cut in asked[0].cutoffs for name in BY_CUTOFF]
-    for metric in metrics:
-        require_known(metric, known, f"{source}: metrics: {metric!r} is not measured under {protocols[0]}")
+    for protocol, one in zip(protocols, asked, strict=True):
+        known = [f"{name}@{cut}" for cut in one.cutoffs for name in BY_CUTOFF]
+        for metric in metrics:
+            require_known(metric, known, f"{source}: metrics: {metric!r} is not measured under {protocol}")
     _require_known(rows, source)
     _require_blends(rows, source)
     for row in rows:

@@ -46,12 +46,14 @@ class _Spattack(TableAttack):
         self.most = max(self.most, int(honest.touched.sum(1).max()))
 
     def items_of(self, client: int) -> Tensor:
-        """[k] whose rows a liar sends, ascending."""
+        """[k] whose rows a liar sends, ascending; none, and nothing drawn, before an honest client has sent some."""
         if self.dense:
             return torch.arange(self.crew.split.num_items)
         if client not in self.drawn:
             chances = self.crew.takers.double()
             number = min(self.most, int((chances > 0).sum()))
+            if number == 0:
+                return torch.empty(0, dtype=torch.long)
             random = generator(self.crew.seed, "attacked rows", client)
             self.drawn[client] = torch.multinomial(chances, number, generator=random).sort().values
         return self.drawn[client]
@@ -85,9 +87,9 @@ class Omniscient(_Spattack):
             self.shares[self.items_of(client)] += weight
 
     def rows_of(self, upload: Upload, table: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of every liar that sends a row."""
+        """The same of every liar that sends a row; finite also where these liars count for nothing."""
         items = self.items_of(int(upload.clients[0]))
-        return items, -self.change[items] / self.shares[items, None]
+        return items, -self.change[items] / self.shares[items, None].clamp(min=1e-12)
 
 
 class Limited(_Spattack):
