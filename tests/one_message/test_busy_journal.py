@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 
-from ownview.one_message.envelope import Receipt
+from ownview.one_message.envelope import Operation, Receipt
 from ownview.one_message.numbers import signed, summand
 from ownview.one_message.opened_sums import JOURNAL
+from ownview.one_message.terms import SHARES, Share
 from tests.one_message.store_pairs import StorePair
 
 ITEMS, FEWEST = 6, 2
@@ -57,3 +58,18 @@ def test_a_total_is_not_counted_twice_where_confirming_and_opening_failed(tmp_pa
             b.open(answered)
     assert pair.open() == FEWEST
     assert np.array_equal(b.total(), 2 * FEWEST * signed(numbers))
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_server_takes_messages_again_once_a_reader_has_let_go(tmp_path: Path, share: Share) -> None:
+    """With a reader inside, a transaction begins, and cannot end."""
+    pair = StorePair(tmp_path, ITEMS, fewest=FEWEST)
+    numbers, store = summand(pair.terms, [1, 2]), pair.stores[share]
+    store.journal.execute("PRAGMA busy_timeout = 0")
+    refused = pair.messages(numbers, Receipt.new(), Operation.ADD)[share]
+    with _held(store.folder, "BEGIN", "SELECT * FROM facts"):
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                store.put(refused)
+    assert store.put(refused)
+    assert not store.put(refused)

@@ -380,10 +380,10 @@ class ShareStore(OpenedSums):
         self.journal.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.journal.execute("COMMIT")  # which fails where a reader does not let go
         except BaseException:
-            self.journal.execute("ROLLBACK")
+            self.journal.rollback()
             raise
-        self.journal.execute("COMMIT")
 
 
 def _write(path: Path, content: bytes) -> None:
