@@ -200,6 +200,38 @@ def test_sums_have_groups_as_well() -> None:
     assert torch.equal(one.server.held["gram"], plain.server.held["gram"])
 
 
+class _Away(_Some):
+    """In the first round alone."""
+
+    def ask(self, going: Round) -> Uploads:
+        yield from super().ask(going) if going.number == 1 else LocalFleet.ask(self, going)
+
+
+class _AwayAndLies(_Away):
+    """Far beyond the clip, as soon as it is there."""
+
+    def ask(self, going: Round) -> Uploads:
+        for upload in super().ask(going):
+            yield upload if going.number == 1 else _lied(upload)
+
+
+@pytest.mark.parametrize("fleet", [_Away, _AwayAndLies])
+def test_who_reports_late_counts_among_groups_that_have_nothing_new_unless_it_lies(fleet: type[_Away]) -> None:
+    """A method that reports once sends zeros from the second round on: the middle group is at the median of all."""
+    one = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000,groups=4"))
+    one.fleet = fleet(one.terms, one.work, [LIAR])
+    assert sorted(one.round(1).left_out) == [LIAR]
+    before, done = one.server.held["gram"].clone(), one.round(2)
+    if fleet is _Away:
+        plain = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000"))
+        plain.round(1)
+        assert not done.left_out
+        assert torch.allclose(one.server.held["gram"], plain.server.held["gram"], atol=1e-3)
+    else:
+        assert LIAR in done.left_out
+        assert torch.equal(one.server.held["gram"], before)
+
+
 def test_under_a_budget_every_group_has_the_noise_of_a_sum_by_itself() -> None:
     """T devices of a group add variance sigma^2 / T each: the noise of all groups together is G-fold."""
     options = [FederationOptions(privacy=f"distributed:epsilon=8,rounds=1{more}") for more in ("", ",groups=5")]

@@ -22,10 +22,12 @@ from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masked import Masked
 from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.exchange import Exchange
-from ownview.privacy.masking.groups import Numbers, alike, distances, drawn
+from ownview.privacy.masking.groups import Numbers, distances, drawn, farthest
 
 _TOGETHER = 2**22
 """Numbers of all groups that are compared at once."""
+_ROUNDED = 1 + 1e-9
+"""What the norm of one client within C may have grown to in adding up."""
 
 _Came = TypeVar("_Came")
 
@@ -173,11 +175,12 @@ class Groups:
         return found
 
     def _leave_out_unlike(self, bound: Tensor | None) -> None:
-        apart = distances(self._means(bound))
-        usual = float(np.median(apart))
-        for group, like, far in zip(list(self.every), alike(apart), apart, strict=True):
-            if not like:
-                self._lose(group, f"is {far / max(usual, 1e-300):.3g} times as far from the median of all as usual")
+        apart, coding = distances(self._means(bound)), self.masked.coding(self.number, bound)
+        people = np.array([group.arrived for group in self.every], dtype=np.float64)
+        limits = farthest(apart, _ROUNDED * coding.bound / coding.scale / people)
+        for group, far, most in zip(list(self.every), apart, limits, strict=True):
+            if far > most:
+                self._lose(group, f"is {far / most:.3g} times as far from the median of all as it may be")
 
     def _means(self, bound: Tensor | None) -> Iterator[Numbers]:
         """[g, n] the mean contribution of a client, by group; blocks of n coordinates one after the other."""
