@@ -225,6 +225,18 @@ class Groups:
         return list({id(group): group for group in self._of.values()}.values())
 
 
+def lacking(masked: Masked, units: Sequence[Sequence[int]]) -> str:
+    """Why no draw of these units leaves enough groups; empty where one does. Sizes are no matter of chance."""
+    fewest, most = masked.threshold, masked.cohort.clients
+    sizes = [len(one) for one in drawn(units, masked.groups, lambda order: None)]
+    if masked.groups == 1 or sum(fewest <= size <= most for size in sizes) > masked.groups // 2:
+        return ""
+    return (
+        f"in {masked.groups} groups they are {', '.join(map(str, sizes))}, users of one place together, and more than "
+        f"half of the groups need {fewest} to {most}"
+    )
+
+
 def _those(group: Group, given: Mapping[int, bytes]) -> list[bytes]:
     """The entries of a group's members."""
     return [given[client] for client in group.members if client in given]

@@ -11,6 +11,7 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordination.refusals import NoQuorumError
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
@@ -136,6 +137,27 @@ class Liar(Noted):
         assert one.words is not None
         one.words[0, 0] = (one.words[0, 0] + 2**28) % 2**32
         return replace(answer, parts=[codec.write_upload(one, answer.round), *answer.parts[1:]]).pack()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_places_that_cannot_fill_the_groups_are_no_endless_round(tmp_path: Path, alone: bool) -> None:
+    """12 users of one place are in one group of three: no attempt could succeed."""
+    agreed, homes = masked("masked:clip=1,groups=3", room=12), write_homes(tmp_path, ("east",), 12)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        assert len(said) < 20, "round and round"
+
+    expected = {"east"} if alone else {"east", "west"}
+    coordinator = Coordinator(
+        agreed, InProcess({"east": Place(homes["east"])}), tmp_path / "server", replace(QUICK, waiting=1.0),
+        say, expected=lambda: expected,
+    )  # fmt: skip
+    why = r"12 users are there.* in 3 groups they are 12, 0, 0, users of one place together, .* need 4 to 7"
+    with pytest.raises(NoQuorumError, match=why):
+        coordinator.round(1)
+    assert sum("users are there" in line or "waits for" in line for line in said) == (0 if alone else 1)
 
 
 def test_a_lying_place_costs_its_own_group_and_nobody_elses(tmp_path: Path) -> None:
