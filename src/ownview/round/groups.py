@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError, TrainingError
 from ownview.federation.server import AggregationServer
-from ownview.messages.sums import Partial
+from ownview.messages.sums import MeanPartial, Partial, SumPartial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masked import Masked
 from ownview.privacy.masking.cohort import Cohort
@@ -46,7 +46,7 @@ class Group:
 
     name: str
     members: Sequence[int]
-    total: Partial
+    total: MeanPartial | SumPartial
     masks: Exchange | None = None
     arrived: int = 0
 
@@ -142,6 +142,8 @@ class Groups:
             bound: [] C of an adaptive clip.
         """
         if not self.single:
+            for group in self.every:
+                self.server.see_sum(group.total)
             self._each(self._require_enough)
             if not self.masked.masks.median:
                 self._leave_out_unlike(bound)
