@@ -19,7 +19,7 @@ pytest.importorskip("starlette")
 import uvicorn
 from starlette.requests import Request
 
-from ownview.base.errors import DataError
+from ownview.base.errors import DataError, MessageError
 from ownview.base.http.listening import listening
 from ownview.one_message import app as apps
 from ownview.one_message import solving
@@ -191,6 +191,28 @@ def test_noise_of_all_groups_is_below_the_edge(tmp_path: Path, monkeypatch: pyte
 
     assert edge_of(9) == pytest.approx(3 * edge_of(1))
     assert math.isfinite(edge_of(6))
+
+
+def test_it_is_said_what_to_do_where_server_a_refuses_a_batch_for_good(tmp_path: Path) -> None:
+    """As after a's folder came back from a backup: b would ask for ever."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    bound = listening("127.0.0.1", 0)
+    pair.terms.urls["a"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    http = uvicorn.Server(uvicorn.Config(_server(pair, "a").app(()), ws="none", lifespan="off", log_config=None))
+    asking = _server(pair, "b")
+
+    async def asked() -> None:
+        serving = asyncio.create_task(http.serve([bound]))
+        try:
+            await asyncio.to_thread(asking._ask_batch, [bytes(NAME)])
+        finally:
+            http.should_exit = True
+            await serving
+
+    with pytest.raises(
+        MessageError, match=r"is not here, or was opened before.*came back from a backup, bring the newest"
+    ):
+        asyncio.run(asked())
 
 
 def test_a_server_that_cannot_open_any_more_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,10 @@ _SHARES = 8
 _DIGEST = 64
 """Hexadecimal digits of a SHA-256."""
 _PATIENCE = 120.0
+_REFUSED = (
+    "where a's folder or b's came back from a backup, bring the newest of both back, or agree anew with empty "
+    "folders; else compare --peer-key and versions of both"
+)
 _FOR_EVER = "public, max-age=31536000, immutable"
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -241,7 +245,10 @@ class ShareServer:
         finally:
             connection.close()
         if response.status != HTTPStatus.OK:
-            raise MessageError(f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}")
+            why = f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}"
+            if response.status == HTTPStatus.BAD_REQUEST:
+                why += f"; it will not answer otherwise by itself: {_REFUSED}"
+            raise MessageError(why)
         return content
 
 
