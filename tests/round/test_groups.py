@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ownview import FedEASE, FederationOptions, FedMF
 from ownview.base.errors import SettingError, TrainingError
 from ownview.deploy.places.floor import Floor
+from ownview.messages.sums import Partial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masking.groups import alike, distances, drawn
 from ownview.privacy.masks import masked_sums
@@ -198,6 +199,20 @@ def test_sums_have_groups_as_well() -> None:
     plain.fleet = _Some(plain.terms, plain.work, sorted(done.left_out))
     plain.round(1)
     assert torch.equal(one.server.held["gram"], plain.server.held["gram"])
+
+
+def test_uploads_are_added_up_by_group_and_not_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[int] = []
+    add = Partial.add
+
+    def noted(self: Partial, upload: Upload) -> None:
+        added.append(len(upload.clients))
+        add(self, upload)
+
+    monkeypatch.setattr(Partial, "add", noted)
+    federation(FEDMF, small_world(), options=FederationOptions(privacy=f"{GROUPS},masks=skipped")).round(1)
+    assert sum(added) == 23
+    assert len(added) < 12, "blocks of clients, each in four groups at most"
 
 
 class _Away(_Some):

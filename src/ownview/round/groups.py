@@ -111,16 +111,16 @@ class Groups:
         return self._merged(lambda group: group.exchange.deliver(_those(group, shares)))
 
     def take(self, upload: Upload) -> None:
-        """Add each upload to the sum of its group; uploads to a lost group are dropped."""
+        """Add uploads up, each to the sum of its group; uploads to a lost group are dropped."""
+        found: dict[Group, list[int]] = {}
         for place, client in enumerate(upload.clients.tolist()):
-            group = self._of.get(client)
-            if group is None or client in self.lost:
-                continue
-            one = upload.one(place)
-            group.total.add(one)
-            group.arrived += 1
-            if group.masks is not None:
-                group.masks.take(one)
+            if client in self._of and client not in self.lost:
+                found.setdefault(self._of[client], []).append(place)
+        for group, places in found.items():
+            group.total.add(upload.chosen(torch.tensor(places, device=upload.clients.device)))
+            group.arrived += len(places)
+            for place in [] if group.masks is None else places:
+                group.exchange.take(upload.one(place))
 
     def left(self) -> dict[int, bytes]:
         """By client that is left: the request for shares."""
