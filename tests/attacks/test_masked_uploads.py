@@ -9,8 +9,9 @@ from ownview.attacks.canaries import SUM
 from ownview.attacks.membership import attack as membership
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import Claim, claim_of, from_one_upload, notes_on, single_uploads
-from ownview.attacks.view import CuriousServer, victims, watch
+from ownview.attacks.view import CuriousServer, expecting, victims, watch
 from ownview.messages.upload import Upload
+from ownview.testing.worlds import small_world
 from tests.attacks.scenes import scene
 
 SKIPPED = "masked:clip=1,masks=skipped"
@@ -79,6 +80,23 @@ def test_sums_are_attacked_as_before() -> None:
     real, skipped = (membership(scene("fedmf", privacy=privacy), 15) for privacy in ("masked:clip=1", SKIPPED))
     assert real.values == skipped.values
     assert real.succeeds, "masks without noise protect nobody from the sum"
+
+
+def test_a_curious_server_has_every_groups_sum() -> None:
+    """Of 15 members in four groups each sum is of three or four: membership shows more than in one sum of 15."""
+    world = small_world(num_users=30, num_items=60)
+    whole, parted = (
+        membership(scene("fedease", world, privacy=f"masked:clip=1000{groups}"), 15) for groups in ("", ",groups=4")
+    )
+    assert (whole.values["summed"], parted.values["summed"]) == (15, 3)
+    assert "4 sums over about 3 clients each" in parted.sentence
+    assert parted.values["AUC"] > whole.values["AUC"]
+
+
+def test_groups_stay_as_far_as_there_are_clients_for_them() -> None:
+    terms = scene("fedease", privacy="masked:clip=100,groups=6,combine=median,masks=skipped").federation().terms
+    found = [expecting(terms, clients).masked for clients in (30, 13, 5)]
+    assert [(one.groups, one.masks.median) for one in found if one is not None] == [(6, True), (4, True), (1, False)]
 
 
 def test_it_is_said_who_sees_what() -> None:

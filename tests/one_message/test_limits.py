@@ -19,7 +19,7 @@ pytest.importorskip("starlette")
 import uvicorn
 from starlette.requests import Request
 
-from ownview.base.errors import DataError
+from ownview.base.errors import DataError, MessageError
 from ownview.base.http.listening import listening
 from ownview.one_message import app as apps
 from ownview.one_message import solving
@@ -51,18 +51,87 @@ def test_bodies_that_come_at_once_have_a_limit_and_are_asked_to_come_again(
     sent, _ = sealed(pair.terms, summand(pair.terms, [1]), Receipt.new(), Operation.ADD)
     monkeypatch.setattr(apps, "_MOST_HELD", len(sent["b"]) - 1)
     status, answer = posted(server.app(()), "/v1/messages", sent["b"])
-    assert (status, b"try again later" in answer, server.held) == (503, True, 0)
+    assert (status, b"try again later" in answer, server.held.total()) == (503, True, 0)
     monkeypatch.undo()
     assert posted(server.app(()), "/v1/messages", sent["b"]) == (200, b'{"new":true}')
-    assert server.held == 0
+    assert not server.held
 
 
 def test_a_stranger_cannot_send_the_other_servers_path_more_than_it_would(tmp_path: Path) -> None:
     pair = StorePair(tmp_path, ITEMS, fewest=2)
     server = _server(pair, "a")
     for path, most in (("known", ASKED_TOGETHER), ("batch", pair.terms.most)):
-        status, answer = posted(server.app(()), f"/v1/peer/{path}", b"", {"content-length": str(NAME * most + 1)})
-        assert (status, f"expected {NAME * most:,} at most".encode() in answer) == (400, True)
+        known = server._mark(f"/v1/peer/{path}", "0" * 64)
+        for mark, why in (("", "not from the other server"), (known, f"expected {NAME * most:,} at most")):
+            headers = {"content-length": str(NAME * most + 1), apps.PEER: mark}
+            status, answer = posted(server.app(()), f"/v1/peer/{path}", b"", headers)
+            assert (status, why.encode() in answer) == (400, True)
+
+
+def _stalled(host: str, path: str, first: bytes, headers: dict[str, str]) -> tuple[Any, Any, list[bytes]]:
+    """Scope and messages of a request that has sent its first bytes and stays; and what was read of it."""
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "client": (host, 5), "headers": given}
+    read: list[bytes] = []
+
+    async def receive() -> Any:
+        if read:
+            await asyncio.Event().wait()
+        read.append(first)
+        return {"type": "http.request", "body": first, "more_body": True}
+
+    return scope, receive, read
+
+
+async def _ignored(_: Any) -> None:
+    return
+
+
+def test_an_address_that_stalls_takes_its_own_share_and_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    server = _server(pair, "b")
+    sent, _ = sealed(pair.terms, summand(pair.terms, [1]), Receipt.new(), Operation.ADD)
+    size = len(sent["b"])
+    monkeypatch.setattr(apps, "_MOST_HELD", 4 * size)
+
+    async def tried() -> None:
+        app, headers = server.app(()), {"content-length": str(size)}
+        stalled = [_stalled("192.0.2.1", "/v1/messages", sent["b"][:-1], headers)[:2] for _ in range(6)]
+        tasks = [asyncio.ensure_future(app(*one, _ignored)) for one in stalled]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert dict(server.held) == {"192.0.2.1": size - 1}, "its others are asked to come again"
+        answers: list[Any] = []
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        scope, _, _ = _stalled("192.0.2.2", "/v1/messages", b"", headers)
+        await app(scope, _whole(sent["b"]), send)
+        assert answers[0]["status"] == 200
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(tried())
+    assert not server.held
+
+
+def _whole(body: bytes) -> Any:
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+def test_of_a_stranger_at_the_other_servers_path_nothing_is_read(tmp_path: Path) -> None:
+    server = _server(StorePair(tmp_path, ITEMS, fewest=2), "a")
+    for mark in ("", "0" * 128, "\xe9" * 128):
+        scope, receive, read = _stalled("192.0.2.1", "/v1/peer/batch", b"x", {"content-length": "16", apps.PEER: mark})
+        asyncio.run(asyncio.wait_for(server.app(())(scope, receive, _ignored), 60))
+        assert not read
 
 
 def _from(host: str, *forwarded: str) -> Request:
@@ -122,6 +191,28 @@ def test_noise_of_all_groups_is_below_the_edge(tmp_path: Path, monkeypatch: pyte
 
     assert edge_of(9) == pytest.approx(3 * edge_of(1))
     assert math.isfinite(edge_of(6))
+
+
+def test_it_is_said_what_to_do_where_server_a_refuses_a_batch_for_good(tmp_path: Path) -> None:
+    """As after a's folder came back from a backup: b would ask for ever."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    bound = listening("127.0.0.1", 0)
+    pair.terms.urls["a"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    http = uvicorn.Server(uvicorn.Config(_server(pair, "a").app(()), ws="none", lifespan="off", log_config=None))
+    asking = _server(pair, "b")
+
+    async def asked() -> None:
+        serving = asyncio.create_task(http.serve([bound]))
+        try:
+            await asyncio.to_thread(asking._ask_batch, [bytes(NAME)])
+        finally:
+            http.should_exit = True
+            await serving
+
+    with pytest.raises(
+        MessageError, match=r"is not here, or was opened before.*came back from a backup, bring the newest"
+    ):
+        asyncio.run(asked())
 
 
 def test_a_server_that_cannot_open_any_more_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

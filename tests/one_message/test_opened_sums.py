@@ -17,7 +17,7 @@ from ownview.cli.devices.share_server import command
 from ownview.cli.devices.shares import total
 from ownview.one_message.envelope import Receipt
 from ownview.one_message.numbers import signed, summand
-from ownview.one_message.opened_sums import OpenedSums
+from ownview.one_message.opened_sums import JOURNAL, OpenedSums
 from ownview.one_message.store import ShareStore
 from tests.one_message.store_pairs import GROUPING, StorePair
 
@@ -64,6 +64,20 @@ def test_a_lost_file_of_sums_is_no_sum_of_nothing(pair: StorePair, tmp_path: Pat
     with pytest.raises(DataError, match="bring a sound copy back"):
         pair.open()
     b.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"no journal at all " * 100])
+def test_a_journal_that_is_empty_or_damaged_is_refused_in_a_line(
+    pair: StorePair, tmp_path: Path, content: bytes
+) -> None:
+    for store in pair.stores.values():
+        store.close()
+    (tmp_path / "b" / JOURNAL).write_bytes(content)
+    with pytest.raises(
+        DataError, match=r"journal.sqlite: cannot be read as a journal of shares: .*; bring a sound"
+    ) as error:
+        total(tmp_path / "agreement.json", tmp_path / "b", tmp_path / "sums.i64")
+    assert "\n" not in str(error.value)
 
 
 def test_a_second_server_on_a_folder_is_refused(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ownview import FedEASE, FederationOptions, FedMF
 from ownview.base.errors import SettingError, TrainingError
 from ownview.deploy.places.floor import Floor
+from ownview.messages.sums import Partial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masking.groups import alike, distances, drawn
 from ownview.privacy.masks import masked_sums
@@ -198,6 +199,52 @@ def test_sums_have_groups_as_well() -> None:
     plain.fleet = _Some(plain.terms, plain.work, sorted(done.left_out))
     plain.round(1)
     assert torch.equal(one.server.held["gram"], plain.server.held["gram"])
+
+
+def test_uploads_are_added_up_by_group_and_not_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[int] = []
+    add = Partial.add
+
+    def noted(self: Partial, upload: Upload) -> None:
+        added.append(len(upload.clients))
+        add(self, upload)
+
+    monkeypatch.setattr(Partial, "add", noted)
+    federation(FEDMF, small_world(), options=FederationOptions(privacy=f"{GROUPS},masks=skipped")).round(1)
+    assert sum(added) == 23
+    assert len(added) < 12, "blocks of clients, each in four groups at most"
+
+
+class _Away(_Some):
+    """In the first round alone."""
+
+    def ask(self, going: Round) -> Uploads:
+        yield from super().ask(going) if going.number == 1 else LocalFleet.ask(self, going)
+
+
+class _AwayAndLies(_Away):
+    """Far beyond the clip, as soon as it is there."""
+
+    def ask(self, going: Round) -> Uploads:
+        for upload in super().ask(going):
+            yield upload if going.number == 1 else _lied(upload)
+
+
+@pytest.mark.parametrize("fleet", [_Away, _AwayAndLies])
+def test_who_reports_late_counts_among_groups_that_have_nothing_new_unless_it_lies(fleet: type[_Away]) -> None:
+    """A method that reports once sends zeros from the second round on: the middle group is at the median of all."""
+    one = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000,groups=4"))
+    one.fleet = fleet(one.terms, one.work, [LIAR])
+    assert sorted(one.round(1).left_out) == [LIAR]
+    before, done = one.server.held["gram"].clone(), one.round(2)
+    if fleet is _Away:
+        plain = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000"))
+        plain.round(1)
+        assert not done.left_out
+        assert torch.allclose(one.server.held["gram"], plain.server.held["gram"], atol=1e-3)
+    else:
+        assert LIAR in done.left_out
+        assert torch.equal(one.server.held["gram"], before)
 
 
 def test_under_a_budget_every_group_has_the_noise_of_a_sum_by_itself() -> None:

@@ -3,11 +3,13 @@
 Half of the clients take part in one round, half do not. The attacker has the sum and, of everybody it asks about, what
 that person would have sent: the client's program is public, so it runs it on the person's items, with negatives of its
 own. Where everything that is sent is a count, a member's cells cannot be smaller than what the member put in; else what
-the person would have sent is laid beside the sum (the cosine).
+the person would have sent is laid beside the sum (the cosine). Where sums are made in groups the server sees each of
+them, and the attacker has all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -46,10 +48,11 @@ def attack(scene: Scene, asked: int = 100) -> AttackFinding:
     server = CuriousServer(federation.terms, order[:0], members)
     federation.server = server
     federation.round(1)
-    if not any(bool(value.any()) for value in server.sums[0].values()):
+    seen = server.parts or server.sums
+    if not any(bool(value.any()) for sums in seen for value in sums.values()):
         return without(NAME, SEES, Inapplicable("clients send nothing"))
     candidates = torch.cat([members[:asked], others[:asked]])
-    scores = _likeness(scene.federation(), candidates, server.sums[0])
+    scores = _likeness(scene.federation(), candidates, seen)
     inside = torch.arange(len(candidates)) < len(members[:asked])
     area = float(areas(scores[None], inside[None])[0])
     turned = inside[torch.randperm(len(inside), generator=torch.Generator().manual_seed(scene.seed + 1))]
@@ -58,13 +61,17 @@ def attack(scene: Scene, asked: int = 100) -> AttackFinding:
     a, b = int(inside.sum()), int((~inside).sum())
     clear = area >= max(CLEARLY, 0.5 + 2 * ((a + b + 1) / (12 * a * b)) ** 0.5)
     told = "tells" if clear else "hardly tells"
-    sentence = f"the sum over {half} clients {told} whether a person is among them: AUC {area:.3f} over {len(inside)}"
-    values = {"AUC": area, "shuffled AUC": control, "clients": float(len(inside)), "summed": float(half)}
+    what = f"the sum over {half} clients"
+    if len(seen) > 1:
+        told, what = told.removesuffix("s"), f"{len(seen)} sums over about {half // len(seen)} clients each"
+    sentence = f"{what} {told} whether a person is among them: AUC {area:.3f} over {len(inside)}"
+    summed = float(half // len(seen))
+    values = {"AUC": area, "shuffled AUC": control, "clients": float(len(inside)), "summed": summed}
     return AttackFinding(NAME, SEES, True, clear, sentence, values)
 
 
-def _likeness(shadow: Federation, candidates: Tensor, sums: Params) -> Tensor:
-    """[C] how much the sums look as if each candidate had added to them."""
+def _likeness(shadow: Federation, candidates: Tensor, seen: Sequence[Params]) -> Tensor:
+    """[C] how much the sums look as if each candidate had added to them: of several groups' the one that does most."""
     found = torch.zeros(len(candidates), dtype=torch.float64)
     places = {int(client): place for place, client in enumerate(candidates)}
     shadow.clients.begin(shadow.server.download(1, candidates[:0]), candidates)
@@ -72,7 +79,7 @@ def _likeness(shadow: Federation, candidates: Tensor, sums: Params) -> Tensor:
         download = shadow.server.download(1, block)
         upload = shadow.work.do(shadow.work.samples(_OTHER_NEGATIVES, block), download)
         for k, client in enumerate(upload.clients.tolist()):
-            found[places[client]] = _like(upload.one(k), sums, shadow.world.num_items)
+            found[places[client]] = max(_like(upload.one(k), sums, shadow.world.num_items) for sums in seen)
     return found
 
 

@@ -17,7 +17,10 @@ from ownview.federation.terms import Terms
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.budget import budget
+from ownview.privacy.masking.cohort import FEWEST
+from ownview.privacy.masking.groups import FEWEST_GROUPS
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
+from ownview.privacy.whole_steps import BOUND
 from ownview.round.federation import Federation
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
@@ -65,6 +68,8 @@ class CuriousServer(AggregationServer):
         self.number = 0
         self.evidence: list[Evidence] = []
         self.sums: list[Params] = []
+        self.parts: list[Params] = []
+        """Of masked sums in groups, every group's sum in the order they were opened."""
         self.latest: dict[int, Params] = {}
 
     def choose(self, number: int, present: Tensor | None = None) -> Tensor:
@@ -87,6 +92,13 @@ class CuriousServer(AggregationServer):
         found = read(message, client, self.terms, offered, self.latest.get(client, {}))
         self.latest[client] = dict(found.tables)
         self.evidence.append(found)
+
+    def see_sum(self, total: MeanPartial | SumPartial) -> None:
+        """Note a group's sum: it is of fewer people than the round's."""
+        masked, words = self.terms.masked, total.words
+        if masked is not None and words is not None:
+            named = masked.named(words[None], self.number, self.shared.get(BOUND))
+            self.parts.append({name: named[name][0].detach().cpu().clone() for name in total.sums})
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor, made: Params | None = None) -> None:
         """Combine what has arrived: to solve for the next download may take far longer than all else of a round."""
@@ -169,11 +181,15 @@ def expecting(terms: Terms, clients: int, *, masks: bool = True) -> Terms:
         terms: of a federation.
         clients: of every round.
         masks: whether they are put on; sums are the same without.
+
+    As many groups as were asked for stay, or as many as so few clients can be in.
     """
     if terms.masked is None:
         return terms
     plan, asked, sums = terms.world.protection, budget(terms.options.privacy), masked_sums(terms.options.privacy)
-    plain = Masks(real=terms.masked.masks.real and masks)
+    given = terms.masked.masks
+    groups = most if (most := min(given.groups, clients // FEWEST)) >= FEWEST_GROUPS else 1
+    plain = Masks(real=given.real and masks, groups=groups, median=given.median and groups > 1)
     if asked is not None and plan is not None:
         privacy = str(replace(asked, masks=plain))
         plan = replace(plan, clients=float(clients), threshold=plain.survivors(clients, privacy))

@@ -32,7 +32,7 @@ from ownview.round.conduct import Round, UploadRule, conduct
 from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
-"""Times that a masked round is begun before it must fail for good."""
+"""Times that a masked round fails before the wait for the next attempt is as long as it gets."""
 
 
 @dataclass
@@ -137,8 +137,8 @@ class Coordinator:
                 self.say(line_of(f"round {number}: {error}"))
                 if devices.lost(self.terms.masked.fewest):
                     return self._lose(CountedRound(number, {}, devices.asked, devices.refused_masks))
-                if failed % _ATTEMPTS == 0:  # a place may go on spoiling it: wait, and stay
-                    time.sleep(self.settings.greeting)
+                # A place may go on spoiling it: wait longer every time, and stay.
+                time.sleep(self.settings.greeting * min(failed / _ATTEMPTS, 1.0))
                 devices.forget()
         self._settle()
         return self.newest

@@ -25,6 +25,7 @@ from ownview.federation.server import AggregationServer
 from ownview.privacy.masking.exchange import SHOWN, MaskStep
 from ownview.privacy.masking.messages import Keys
 from ownview.round.conduct import Fleet, Round, Uploads
+from ownview.round.groups import lacking
 
 NO_ANSWER = "does not answer"
 """Why places are left out that have not answered when enough others have."""
@@ -82,7 +83,11 @@ class DeviceFleet(Fleet):
             self.combined = False
             masked, least = server.terms.masked, self.settings.least
             least = least if masked is None else max(least, masked.fewest)
-            users = self.attendance.wait(number, least, self.owed())
+
+            def unfit(users: Tensor) -> str:
+                return "" if masked is None else lacking(masked, self.units(server.choose(number, users).tolist()))
+
+            users = self.attendance.wait(number, least, self.owed(), unfit)
             self.asked = self.register.by_place(server.choose(number, users).tolist())
         return torch.tensor(sorted(one for mine in self.asked.values() for one in mine), dtype=torch.long)
 

@@ -134,6 +134,10 @@ class AggregationServer:
         """Hook for every arriving upload; an honest server does nothing."""
         return
 
+    def see_sum(self, total: MeanPartial | SumPartial) -> None:
+        """A group's sum stands open, before groups are compared; an honest server looks no further."""
+        return
+
     def take(self, upload: Upload) -> None:
         """Store what the server keeps by client (mixed tables, reported values); sums are the accumulators' task."""
         for name in (one for one in self.reported if one in upload.whole):

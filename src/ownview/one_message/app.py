@@ -8,7 +8,8 @@
     POST /v1/peer/known     from b to a: names of messages; those that a has
     POST /v1/peer/batch     from b to a: names of a batch; a's sum of it
 
-Requests of the other server carry HMAC-SHA256 of path and body under a key that both have. Nothing is logged of who
+Requests of the other server carry SHA-256 of the body, and HMAC-SHA256 of path and that under a key that both have: of
+a stranger no body is read. Nothing is logged of who
 sends: addresses are counted for a minute and forgotten.
 """
 
@@ -19,6 +20,7 @@ import hashlib
 import hmac
 import http.client
 import sqlite3
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -44,8 +46,16 @@ from ownview.one_message.terms import MOST_NAMES, Share, Terms
 PEER = "ownview-peer"
 _BODY_SECONDS = 120.0
 _MOST_HELD = 512 << 20
-"""Bytes of bodies that are in memory at once."""
+"""Bytes of messages' bodies that are in memory at once."""
+_SHARES = 8
+"""One address has one of so many parts of that, or room for one message."""
+_DIGEST = 64
+"""Hexadecimal digits of a SHA-256."""
 _PATIENCE = 120.0
+_REFUSED = (
+    "where a's folder or b's came back from a backup, bring the newest of both back, or agree anew with empty "
+    "folders; else compare --peer-key and versions of both"
+)
 _FOR_EVER = "public, max-age=31536000, immutable"
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -76,7 +86,8 @@ class ShareServer:
     ) -> None:  # fmt: skip
         self.terms, self.share, self.store, self.key, self.peer_key = terms, share, store, key, peer_key
         self.senders, self.say, self.refused = senders, say, BoundedLog(say, 10)
-        self.held = 0
+        self.held = Counter[str]()
+        """By address, bytes of bodies in memory; there are as many addresses as connections at most."""
         self.figures, self.looking = OpenedSums(store.folder, terms, share), ThreadPoolExecutor(1)
         """What pages ask for waits neither for messages nor for a batch that is being opened."""
 
@@ -134,7 +145,7 @@ class ShareServer:
                 self.refused(f"refused: {error}")
                 return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
             finally:
-                self.held -= getattr(request.state, "held", 0)
+                self.held -= Counter(getattr(request.state, "held", {}))  # which forgets an address that holds none
 
         return answer
 
@@ -162,7 +173,7 @@ class ShareServer:
 
     async def _message(self, request: Request) -> Response:
         self.senders.count(request)
-        body = await self._body(request, length(self.terms, self.share))
+        body = await self._body(request, length(self.terms, self.share), self.senders.address(request))
         require_work(body, request.headers.get(WORK, ""), self.terms.work)
         return JSONResponse({"new": await asyncio.to_thread(self._take, body)})
 
@@ -177,35 +188,41 @@ class ShareServer:
         names = _names(await self._of_peer(request, min(MOST_NAMES, self.terms.most * self.terms.groups)))
         return FileResponse(await asyncio.to_thread(self.store.batch, names))
 
-    async def _body(self, request: Request, most: int) -> bytes:
-        """A body of a length that is not too great, in time; it counts as held until the request is answered."""
+    async def _body(self, request: Request, most: int, address: str | None = None) -> bytes:
+        """A body of a length that is not too great, in time; held by its address, if any, until there is an answer."""
         said = request.headers.get("content-length", "")
         if not said.isdecimal() or len(said) > 12 or int(said) > most:
             raise MessageError(f"a body of {said[:12] or 'unknown'} bytes; expected {most:,} at most")
-        body, request.state.held = bytearray(), 0
+        body, request.state.held = bytearray(), Counter[str]()
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 async for piece in request.stream():
                     body += piece
-                    self.held += len(piece)
-                    request.state.held += len(piece)
                     if len(body) > most:
                         raise MessageError(f"a body of more than {most:,} bytes")
-                    if self.held > _MOST_HELD:
+                    if address is None:
+                        continue
+                    self.held[address] += len(piece)
+                    request.state.held[address] += len(piece)
+                    own = max(_MOST_HELD // _SHARES, most)
+                    if self.held[address] > own or self.held.total() > _MOST_HELD:
                         raise NoRoomError("too many messages come at once; try again later")
         except TimeoutError:
             raise NoRoomError(f"a body took more than {_BODY_SECONDS:g} s; try again later") from None
         return bytes(body)
 
     async def _of_peer(self, request: Request, most: int) -> bytes:
-        body = await self._body(request, NAME * most)
+        """A body of the other server, outside what strangers can fill."""
         said = request.headers.get(PEER, "")
-        if not hmac.compare_digest(said.encode("latin-1"), self._mark(request.url.path, body).encode()):
+        if not hmac.compare_digest(said.encode(), self._mark(request.url.path, said[:_DIGEST]).encode()):
             raise MessageError("is not from the other server")
+        body = await self._body(request, NAME * most)
+        if hashlib.sha256(body).hexdigest() != said[:_DIGEST]:
+            raise MessageError("is not what the other server has sent")
         return body
 
-    def _mark(self, path: str, body: bytes) -> str:
-        return hmac.new(self.peer_key, path.encode() + b"\n" + body, hashlib.sha256).hexdigest()
+    def _mark(self, path: str, digest: str) -> str:
+        return digest + hmac.new(self.peer_key, f"{path}\n{digest}".encode(), hashlib.sha256).hexdigest()
 
     def _ask_known(self, names: Sequence[bytes]) -> Sequence[bytes]:
         return _names(self._asked("/v1/peer/known", b"".join(names)))
@@ -218,7 +235,9 @@ class ShareServer:
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE)
         try:
-            connection.request("POST", parts.path + path, body, {PEER: self._mark(path, body)})
+            connection.request(
+                "POST", parts.path + path, body, {PEER: self._mark(path, hashlib.sha256(body).hexdigest())}
+            )
             response = connection.getresponse()
             content = response.read(4 * self.terms.size * self.terms.groups + NAME * MOST_NAMES)
         except (OSError, http.client.HTTPException) as error:
@@ -226,7 +245,10 @@ class ShareServer:
         finally:
             connection.close()
         if response.status != HTTPStatus.OK:
-            raise MessageError(f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}")
+            why = f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}"
+            if response.status == HTTPStatus.BAD_REQUEST:
+                why += f"; it will not answer otherwise by itself: {_REFUSED}"
+            raise MessageError(why)
         return content
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,14 +53,26 @@ class OpenedSums:
 
     Raises:
         OutputError: there is no such folder.
-        DataError: it belongs to another agreement.
+        DataError: it belongs to another agreement, or its journal cannot be read.
     """
 
     def __init__(self, folder: Path, terms: Terms, share: Share) -> None:
         if not (folder / JOURNAL).is_file():
             raise OutputError(f"{folder}: holds no shares; expected the --folder of ownview sums serve")
         self._connect(folder, terms, share)
-        self._require_own()
+        with self._readable():
+            self._require_own()
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """What is no journal, or a damaged one, ends in a line."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, IndexError) as error:
+            path = self.folder / JOURNAL
+            raise DataError(
+                f"{path}: cannot be read as a journal of shares: {error}; bring a sound copy back"
+            ) from None
 
     def _connect(self, folder: Path, terms: Terms, share: Share) -> None:
         self.folder, self.terms, self.share = folder, terms, share
@@ -103,7 +116,8 @@ class OpenedSums:
         for _ in range(_ATTEMPTS):
             before = self._generation()
             try:
-                total, status = self._by_group().sum(0), self.status()
+                with self._readable():
+                    total, status = self._by_group().sum(0), self.status()
             except DataError:
                 if self._generation() == before:
                     raise

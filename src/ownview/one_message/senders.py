@@ -39,14 +39,15 @@ class Senders:
 
     def count(self, request: Request) -> None:
         """Refuse an address that sends too much."""
-        minute, address = int(time.monotonic() // 60), self._address(request)
+        minute, address = int(time.monotonic() // 60), self.address(request)
         if minute != self.minute:
             self.minute, self.seen = minute, {}
         self.seen[address] = self.seen.get(address, 0) + 1
         if self.seen[address] > self.per_minute or len(self.seen) > _ADDRESSES:
             raise TooManyError(f"more than {self.per_minute} messages of one address in a minute; try again later")
 
-    def _address(self, request: Request) -> str:
+    def address(self, request: Request) -> str:
+        """Of who sends; of an IPv6 network of 64 bits."""
         said = request.client.host if request.client else ""
         if self.behind_proxy:
             lines = request.headers.getlist("x-forwarded-for")  # some proxies add a line of their own, as the last

@@ -327,10 +327,10 @@ class ShareStore(OpenedSums):
         here = self._generation()
         _write(self.folder / f"share.{here + 1}.u4", share.astype("<u4").tobytes())
         old, new = (self.folder / f"total.{one}.i64" for one in (here, here + 1))
+        new.unlink(missing_ok=True)  # what failed may have left a link to the old one, which would change too
         if total is not None:
             _write(new, total.astype("<i8").tobytes())
         elif old.is_file():
-            new.unlink(missing_ok=True)
             os.link(old, new)
             sync_folder(self.folder)
         with self._transaction():
@@ -380,10 +380,10 @@ class ShareStore(OpenedSums):
         self.journal.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.journal.execute("COMMIT")  # which fails where a reader does not let go
         except BaseException:
-            self.journal.execute("ROLLBACK")
+            self.journal.rollback()
             raise
-        self.journal.execute("COMMIT")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -17,15 +17,17 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError, TrainingError
 from ownview.federation.server import AggregationServer
-from ownview.messages.sums import Partial
+from ownview.messages.sums import MeanPartial, Partial, SumPartial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masked import Masked
 from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.exchange import Exchange
-from ownview.privacy.masking.groups import Numbers, alike, distances, drawn
+from ownview.privacy.masking.groups import Numbers, distances, drawn, farthest
 
 _TOGETHER = 2**22
 """Numbers of all groups that are compared at once."""
+_ROUNDED = 1 + 1e-9
+"""What the norm of one client within C may have grown to in adding up."""
 
 _Came = TypeVar("_Came")
 
@@ -44,7 +46,7 @@ class Group:
 
     name: str
     members: Sequence[int]
-    total: Partial
+    total: MeanPartial | SumPartial
     masks: Exchange | None = None
     arrived: int = 0
 
@@ -109,16 +111,16 @@ class Groups:
         return self._merged(lambda group: group.exchange.deliver(_those(group, shares)))
 
     def take(self, upload: Upload) -> None:
-        """Add each upload to the sum of its group; uploads to a lost group are dropped."""
+        """Add uploads up, each to the sum of its group; uploads to a lost group are dropped."""
+        found: dict[Group, list[int]] = {}
         for place, client in enumerate(upload.clients.tolist()):
-            group = self._of.get(client)
-            if group is None or client in self.lost:
-                continue
-            one = upload.one(place)
-            group.total.add(one)
-            group.arrived += 1
-            if group.masks is not None:
-                group.masks.take(one)
+            if client in self._of and client not in self.lost:
+                found.setdefault(self._of[client], []).append(place)
+        for group, places in found.items():
+            group.total.add(upload.chosen(torch.tensor(places, device=upload.clients.device)))
+            group.arrived += len(places)
+            for place in [] if group.masks is None else places:
+                group.exchange.take(upload.one(place))
 
     def left(self) -> dict[int, bytes]:
         """By client that is left: the request for shares."""
@@ -140,6 +142,8 @@ class Groups:
             bound: [] C of an adaptive clip.
         """
         if not self.single:
+            for group in self.every:
+                self.server.see_sum(group.total)
             self._each(self._require_enough)
             if not self.masked.masks.median:
                 self._leave_out_unlike(bound)
@@ -173,11 +177,12 @@ class Groups:
         return found
 
     def _leave_out_unlike(self, bound: Tensor | None) -> None:
-        apart = distances(self._means(bound))
-        usual = float(np.median(apart))
-        for group, like, far in zip(list(self.every), alike(apart), apart, strict=True):
-            if not like:
-                self._lose(group, f"is {far / max(usual, 1e-300):.3g} times as far from the median of all as usual")
+        apart, coding = distances(self._means(bound)), self.masked.coding(self.number, bound)
+        people = np.array([group.arrived for group in self.every], dtype=np.float64)
+        limits = farthest(apart, _ROUNDED * coding.bound / coding.scale / people)
+        for group, far, most in zip(list(self.every), apart, limits, strict=True):
+            if far > most:
+                self._lose(group, f"is {far / most:.3g} times as far from the median of all as it may be")
 
     def _means(self, bound: Tensor | None) -> Iterator[Numbers]:
         """[g, n] the mean contribution of a client, by group; blocks of n coordinates one after the other."""
@@ -220,6 +225,18 @@ class Groups:
     def _of_all(self) -> list[Group]:
         """All groups, lost ones included."""
         return list({id(group): group for group in self._of.values()}.values())
+
+
+def lacking(masked: Masked, units: Sequence[Sequence[int]]) -> str:
+    """Why no draw of these units leaves enough groups; empty where one does. Sizes are no matter of chance."""
+    fewest, most = masked.threshold, masked.cohort.clients
+    sizes = [len(one) for one in drawn(units, masked.groups, lambda order: None)]
+    if masked.groups == 1 or sum(fewest <= size <= most for size in sizes) > masked.groups // 2:
+        return ""
+    return (
+        f"in {masked.groups} groups they are {', '.join(map(str, sizes))}, users of one place together, and more than "
+        f"half of the groups need {fewest} to {most}"
+    )
 
 
 def _those(group: Group, given: Mapping[int, bytes]) -> list[bytes]:

@@ -51,16 +51,20 @@ class Attendance:
         self.declined: dict[str, str] = {}
         self.greetings = time.time_ns()
 
-    def wait(self, number: int, least: int, busy: Mapping[str, object]) -> Tensor:
+    def wait(
+        self, number: int, least: int, busy: Mapping[str, object], unfit: Callable[[Tensor], str] = lambda users: ""
+    ) -> Tensor:
         """[P] identities of the users that are there, ascending, once they are enough for a round.
 
         Args:
             number: of the round.
             least: users.
             busy: places that cannot take part yet.
+            unfit: of enough users, why they can make no round all the same; empty where they can.
 
         Raises:
-            NoQuorumError: places keep refusing, and the others are too few; or the round has waited long enough.
+            NoQuorumError: places keep refusing, and the others are too few; everybody is there, and unfit; or the round
+                has waited long enough.
         """
         said = False
         if self._waits[0] != number:
@@ -68,16 +72,20 @@ class Attendance:
         while True:
             self.greet()
             self.refusals.require_hope(number, least, self.register)
-            users = self.register.of(place for place in self.there() if place not in busy)
-            if len(users) >= least:
-                return torch.tensor(users, dtype=torch.long)
+            ready = [place for place in self.there() if place not in busy]
+            found = torch.tensor(users := self.register.of(ready), dtype=torch.long)
+            why = f"expected {least}" if len(users) < least else unfit(found)
+            if not why:
+                return found
+            if len(users) >= least and self.refusals.complete(ready):
+                raise NoQuorumError(f"round {number}: {len(users)} users are there; {why}; invite other places")
             if not said:
-                self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
+                self.say(f"round {number}: waits for users: {len(users)} are there, {why}")
                 said = True
             waiting = self.settings.waiting
             if waiting and time.monotonic() - self._waits[1] >= waiting:
                 raise NoQuorumError(
-                    f"round {number}: {len(users)} users are there after waiting={waiting:g} seconds, expected {least}"
+                    f"round {number}: {len(users)} users are there after waiting={waiting:g} seconds, {why}"
                     f"{self.refusals.reasons()}"
                 )
             self.transport.receive(self.settings.resend)

@@ -45,6 +45,10 @@ class Refusals:
         refusing = sorted({place for place, _ in self._counts})
         return "".join(f"; {place} refused: {self._reasons[place]}" for place in refusing)
 
+    def complete(self, places: Collection[str]) -> bool:
+        """Whether these are all that may take part."""
+        return self.expected is not None and set(places) >= set(self.expected())
+
     def require_hope(self, number: int, least: int, register: Register) -> None:
         """Raise `NoQuorumError` where places that do not keep refusing can bring fewer than `least` users."""
         if self.expected is None:

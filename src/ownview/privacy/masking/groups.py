@@ -2,9 +2,9 @@
 
 A masked number or a share cannot be looked into, so a client can add whatever it likes. But clients are drawn into
 several groups at random, and the mean contribution of every group is seen. It is compared with the median of all
-groups, number by number; a group that is more than `FAR` times as far from it as the middle one does not count, nor
-do its members. Or the median itself counts. Both hold while fewer than half of the groups have a liar in them, and
-neither sees numbers as small as honest ones.
+groups, number by number; a group that is more than `FAR` times as far from it as the middle one, and farther than one
+client within the clip can move it, does not count, nor do its members. Or the median itself counts. Both hold while
+fewer than half of the groups have a liar in them, and neither sees numbers as small as honest ones.
 
 What it costs: the server sees sums of fewer people.
 """
@@ -49,7 +49,18 @@ def distances(means: Iterable[Numbers]) -> Numbers:
     return squares
 
 
+def farthest(apart: Numbers, least: Numbers | float = 0.0) -> Numbers:
+    """[g] how far from the median every group may be and still count.
+
+    Args:
+        apart: [g] distances.
+        least: [g] what is never too far: where clients report once and then send zeros, the middle group is at 0.
+    """
+    limits: Numbers = np.maximum(np.full_like(apart, FAR * np.median(apart)), least)
+    return limits
+
+
 def alike(apart: Numbers) -> npt.NDArray[np.bool_]:
     """[g] which groups count, by their distances; always more than half of them."""
-    kept: npt.NDArray[np.bool_] = apart <= FAR * np.median(apart)
+    kept: npt.NDArray[np.bool_] = apart <= farthest(apart)
     return kept
