@@ -205,8 +205,12 @@ class Store:
 
         return self._commit(parts, record, summing)
 
-    def forget(self, name: str) -> int:
+    def forget(self, name: str, begun: Callable[[], object] = lambda: None) -> int:
         """Take a person out: sums, journal, and items of that person alone; the number of cells that changed.
+
+        Args:
+            name: of the person.
+            begun: called once it is known that they can be taken out, before anything changes.
 
         Raises:
             UnknownNameError: the store has no person of that name (any more).
@@ -219,6 +223,7 @@ class Store:
         def record() -> None:
             self.journal.note_forgotten(name, one)
 
+        begun()
         changed = self._commit([taken], record, self.summing)
         self.journal.clean()
         return changed
