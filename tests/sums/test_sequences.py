@@ -135,3 +135,21 @@ def test_contributions_without_a_history_count_once_and_are_taken_out_by_whoever
             store.take_out("e" * 32, one)
         assert by_item(store.snapshot()) == before
         assert [line.budget for line in store.journal.contributions()] == [0.0, 0.0, 0.5]
+
+
+def test_items_stay_as_long_as_a_contribution_without_a_history_is_about_them(tmp_path: Path) -> None:
+    """An item that came later would get their place, and their cells."""
+    with Store.writing(empty(tmp_path / "store", "popularity")) as store:
+        update(store, rows(np.random.default_rng(2), ["a"], 5, 20), "file")
+        ids = {where: item for where, (item, _) in store.journal.items().items()}
+        sent = store.summing.contributions({"a": store.snapshot().people["a"]}, ids)["a"]
+        store.add("f" * 32, sent)
+        store.forget("a")
+        assert {where: item for where, (item, _) in store.journal.items().items()} == ids
+        update(store, rows(np.random.default_rng(3), ["b"], 9, 20), "more")
+        now = store.snapshot()
+        assert by_item(now) == added_up(store, now, [sent])
+        store.forget("b")
+        store.take_out("f" * 32, sent)
+        assert not store.journal.items()
+        assert not any(value.any() for value in store.arrays.values.values())
