@@ -9,11 +9,19 @@ from typing import Any
 
 def posted(app: Any, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     """Status and body of the answer to a POST; headers are added to, or stand for, those of the body."""
-    given = {"content-length": str(len(body)), **(headers or {})}
+    return _answer(app, "POST", path, body, {"content-length": str(len(body)), **(headers or {})})
+
+
+def asked(app: Any, path: str) -> tuple[int, bytes]:
+    """The same of a GET."""
+    return _answer(app, "GET", path, b"", {})
+
+
+def _answer(app: Any, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
     scope: Any = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 5),
-        "server": ("127.0.0.1", 80), "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        "server": ("127.0.0.1", 80), "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }  # fmt: skip
     said: list[Any] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,16 @@ def test_a_method_without_a_registered_name_runs_resumes_and_recommends(tmp_path
 def test_a_protocol_file_changes_what_it_says_and_nothing_else(name: str, differs: set[str]) -> None:
     found, paper = protocol(str(ROOT / "examples" / f"{name}.toml")).values(), ov.PAPER.values()
     assert {key for key, value in found.items() if value != paper[key]} == {*differs, "name"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="the readers need node")
+def test_fifty_readers_send_one_message_each_and_the_sum_is_exact(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography.hazmat.primitives.hpke")
+    pytest.importorskip("starlette")
+    line = [sys.executable, ROOT / "examples" / "browser_demo.py", tmp_path / "demo"]
+    subprocess.run(line, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE)
+    (page,) = (tmp_path / "demo").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>42 readers contributed</h1>" in text
+    assert "The sum is exactly that of their histories" in text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ownview.cli.options import PROTOCOL_NAMES
 from ownview.evaluation.named_protocols import PROTOCOLS
 from tests.outcome import Outcome
 
@@ -111,3 +112,7 @@ def test_help_names_every_protocol(command: str, ownview: Callable[..., Outcome]
 def test_a_description_shows_dates(ownview: Callable[..., Outcome]) -> None:
     Path("dated.csv").write_text("user,item,timestamp\nu1,a,885075824\nu1,b,885075825\n")
     assert "1998-01-17 22:23 UTC to" in ownview("data", "describe", "dated.csv").words
+
+
+def test_the_help_names_all_protocols() -> None:
+    assert PROTOCOL_NAMES.split(", ") == [*PROTOCOLS, "or a .toml file"]

@@ -10,7 +10,7 @@ import pytest
 
 from ownview.base.errors import DataError
 from ownview.evaluation.online import compared_online
-from ownview.serve.arms import BUCKETS, ImpressionLog, Split
+from ownview.serve.arms import ARMS, BUCKETS, ImpressionLog, Split
 
 
 def _log(path: Path, rates: tuple[float, float], seed: int, units: int = 600, share: float = 0.5) -> None:
@@ -44,6 +44,32 @@ def test_rates_are_counted_once_a_list(tmp_path: Path) -> None:
     assert found.low < 0 < found.high
     assert (found.strays, found.torn) == (1, 1)
     assert len(found.notes) == 2
+
+
+def test_a_line_that_a_full_disk_cut_short_costs_itself_alone(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="files cannot be limited here")
+    log, other, before = ImpressionLog(tmp_path / "log"), ImpressionLog(tmp_path / "log"), tmp_path / "log"
+    log.begun(0.5)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (before.stat().st_size + 30, hard))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            log.shown("a", 1, "v1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    for arm in ARMS:  # by the process whose line it was, and by another one
+        (log if arm == "a" else other).shown(arm, 1, "v1")
+    for one in (log, other):
+        one.close()
+    with before.open("ab") as file:
+        file.write(b'{"shown":"killed he')
+    again = ImpressionLog(before)
+    again.chosen(again.shown("b", 2, "v1"))
+    again.close()
+    with before.open("ab") as file:  # as a version that did not end such lines wrote it
+        file.write(b'{"cho{"shown":"x","hour":"h","arm":"a","bucket":1,"model":"v1"}\n\n')
+    found = compared_online(before)
+    assert (found.a.lists, found.b.lists, found.b.hits, found.strays, found.torn) == (1, 2, 1, 0, 3)
 
 
 def test_the_interval_holds_the_truth_about_as_often_as_it_says(tmp_path: Path) -> None:

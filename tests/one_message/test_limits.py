@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ from ownview.one_message.envelope import NAME, Operation, Receipt, sealed
 from ownview.one_message.numbers import summand
 from ownview.one_message.senders import Senders, TooManyError
 from ownview.one_message.serving import _both
-from ownview.one_message.store import ASKED_TOGETHER
-from ownview.one_message.terms import Share, Terms
-from tests.asgi import posted
+from ownview.one_message.store import ASKED_TOGETHER, NO_ROOM
+from ownview.one_message.terms import SHARES, Share, Terms
+from tests.asgi import asked, posted
 from tests.one_message.store_pairs import GROUPING, StorePair
 
 ITEMS = 6
@@ -55,6 +56,37 @@ def test_bodies_that_come_at_once_have_a_limit_and_are_asked_to_come_again(
     monkeypatch.undo()
     assert posted(server.app(()), "/v1/messages", sent["b"]) == (200, b'{"new":true}')
     assert not server.held
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_full_disk_is_no_refusal_and_names_no_path(share: Share, tmp_path: Path) -> None:
+    """A client that hears 503 sends the same message again; 400 would have it take the message for refused."""
+    resource = pytest.importorskip("resource", reason="files cannot be limited here")
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    server = _server(pair, share)
+    sent, _ = sealed(pair.terms, summand(pair.terms, [1]), Receipt.new(), Operation.ADD)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))  # less than a share, and than a page of the journal
+    try:
+        status, answer = posted(server.app(()), "/v1/messages", sent[share])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (status, json.loads(answer)) == (503, {"error": NO_ROOM})
+    assert not list((tmp_path / share / "waiting").iterdir())
+    assert posted(server.app(()), "/v1/messages", sent[share]) == (200, b'{"new":true}')
+
+
+def test_how_many_contributed_is_answered_while_the_store_is_at_work(tmp_path: Path) -> None:
+    """A batch of large sums is opened for seconds, in another thread."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    pair.send(summand(pair.terms, [1]), Receipt.new())
+    server, answers = _server(pair, "b"), list[tuple[int, bytes]]()
+    asking = threading.Thread(target=lambda: answers.append(asked(server.app(()), "/v1/status")), daemon=True)
+    with pair.stores["b"].guard:
+        asking.start()
+        asking.join(60)
+        assert answers, "it waited for the store"
+    assert (answers[0][0], json.loads(answers[0][1])["waiting"]) == (200, 1)
 
 
 def test_a_stranger_cannot_send_the_other_servers_path_more_than_it_would(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
+import signal
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from ownview.serve.client import ServeClient
 from ownview.serve.counters import Counters, make
 from ownview.serve.model import ServedModel
 from ownview.serve.stock import Stock
+from ownview.serve.supervisor import Offer, Supervisor
 from tests.asgi import posted
 from tests.serve.servers import serving
 
@@ -103,9 +107,24 @@ def test_after_a_model_that_cannot_be_served_the_next_one_is(
     with serving(model, "--workers", "1") as server, ServeClient(server.url) as client:
         sound = (model / "model.json").read_text()
         (model / "model.json").write_text(json.dumps({**json.loads(sound), "form": 7}))
-        server.until(lambda: server.said("cannot be served"), "refused")
+        server.until(lambda: server.said("the model that was there stays"), "refused")
+        assert server.said(f"{model}: cannot be served"), "by the name that a person knows"
+        os.kill(server.workers()[0], signal.SIGKILL)
+        server.until(lambda: len(server.said("ready at")) == 2, "a worker begins with the model before")
+        assert client.recommend(["Title 9"]).items
         shutil.rmtree(model)
         shutil.copytree(served_folder("rows"), model)
         expected = ServedModel(served_folder("rows")).version
         server.until(lambda: server.said(f"is now {expected}"), "swapped")
         assert client.version()["models"]["a"]["model"] == expected
+
+
+def test_a_model_that_the_system_refuses_to_read_ends_no_server(served_folder: Callable[[str], Path]) -> None:
+    said: list[str] = []
+    supervisor = Supervisor(Offer({"a": served_folder("whole")}, port=0), said.append)
+    before, refused = dict(supervisor.folders), Future[Path]()
+    refused.set_exception(OSError(24, "Too many open files"))
+    supervisor._hand_over("a", refused)
+    assert said == ["[Errno 24] Too many open files; the model that was there stays"]
+    assert supervisor.folders == before
+    supervisor._end()

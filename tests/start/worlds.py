@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,3 +20,9 @@ def write_shop(path: Path, title: Callable[[int], str]) -> None:
             mine = draw.permutation(12)[:7] + 12 * (user % 2)
             for place, item in enumerate(mine.tolist()):
                 rows.writerow([f"u{user}", item, title(item), 1_700_000_000 + 90_000 * place + user])
+
+
+def bytes_of(path: Path) -> bytes:
+    """What a file holds, packed or not; nothing of a folder."""
+    content = path.read_bytes() if path.is_file() else b""
+    return gzip.decompress(content) if path.suffix == ".gz" else content

@@ -15,10 +15,11 @@ from ownview.base.errors import OutputError, OwnviewError, SettingError, Unwritt
 from ownview.data import Interactions
 from ownview.registry import build
 from ownview.runs.run import Run
-from ownview.sums import living
+from ownview.sums import forgetting
 from ownview.sums.additions import update
+from ownview.sums.forgetting import fingerprint, forget_user
 from ownview.sums.histories import as_ids
-from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
+from ownview.sums.living import kept, merge_model, solve_model, update_model
 from ownview.sums.solving import keep, solved
 from tests.outcome import Outcome
 from tests.sums.worlds import METHODS, added_up, by_item, rows
@@ -346,7 +347,7 @@ def test_a_kill_while_a_model_is_made_anew_brings_no_forgotten_person_back(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(living, "_drop", killed)
+    monkeypatch.setattr(forgetting, "drop_sums", killed)
     with pytest.raises(KeyboardInterrupt):
         forget_user(model, "person-3")
     monkeypatch.undo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ownview.data import Interactions
 from ownview.runs.experiment import Experiment
 from ownview.runs.full_fit import fit_of
 from ownview.sums.agreement import StoreAgreement
+from ownview.sums.blocks import Blocks
 from ownview.sums.histories import History
 from ownview.sums.store import Snapshot, Store
 
@@ -59,17 +61,19 @@ def empty(folder: Path, method: str, url: str | None = None) -> Path:
 
 
 def quick(store: Store) -> Store:
-    """The same store, which does not wait for the disk; kills are another test's."""
+    """The same store, which neither waits for the disk nor keeps a way back there; kills are another test's."""
     store.journal.run("PRAGMA synchronous=OFF")
+    store.journal.run("PRAGMA journal_mode=MEMORY")
     return store
 
 
-def added_up(store: Store, now: Snapshot) -> dict[str, object]:
-    """Contributions of final histories, added up in memory from nothing, in another order."""
+def added_up(store: Store, now: Snapshot, sent: Iterable[Blocks] = ()) -> dict[str, object]:
+    """Contributions of final histories, and others, added up in memory from nothing, in another order."""
     ids = {where: item for where, (item, _) in now.items.items()}
     sums = {name: np.zeros(value.shape, dtype=np.int64) for name, value in store.arrays.values.items()}
-    for name in sorted(now.people, reverse=True):
-        for kind, block in store.summing.contributions({name: now.people[name]}, ids)[name].items():
+    by_name = (store.summing.contributions({name: now.people[name]}, ids)[name] for name in sorted(now.people)[::-1])
+    for blocks in (*sent, *by_name):
+        for kind, block in blocks.items():
             sums[kind][np.ix_(block.rows, block.columns)] += block.steps
     chosen = {
         name: sums[name][np.ix_(*(axis.of(now.places, store.arrays.items) for axis in axes))]

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
 from ownview.cli.trusting import names_files, names_files_in_values
-from ownview.evaluation.named_protocols import PROTOCOLS
-from ownview.registry import PLUGINS, find_model
-from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
 
 
 def _above_zero(value: float | None) -> float | None:
@@ -41,8 +37,10 @@ Columns = Annotated[
         help="The file's own names or numbers of columns, as in user=who,item=what; also rating, timestamp and title.",
     ),
 ]
-PROTOCOL_NAMES = f"{', '.join(PROTOCOLS)}, or a .toml file"
-"""What --protocol takes, for its help."""
+PROTOCOL_NAMES = (
+    "honest, paper, next-sitting, honest-time, sequential, new-users, new-items, new-items-among-all, or a .toml file"
+)
+"""What --protocol takes, for its help; word for word: protocols themselves load torch, which many commands need not."""
 
 MeasureEvery = Annotated[
     int, typer.Option("--measure-every", help="Rounds from one measurement of validation to the next.")
@@ -119,12 +117,6 @@ def print_json(values: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(values, indent=2))
 
 
-def folder_of(experiment: Experiment, before: str = "") -> Path:
-    """runs/METHOD-DATA-PROTOCOL-SEED, with a word in front of it."""
-    name = f"{before}{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
-    return RUNS / name.replace("/", "-").replace(" ", "")
-
-
 def new_folder(wanted: Path) -> Path:
     """The folder, or FOLDER-2, FOLDER-3 and so on where that is taken."""
     folder, number = wanted, 1
@@ -143,33 +135,3 @@ def on_command_line(context: typer.Context, name: str) -> bool:
 def with_privacy(sets: Sequence[str] | None, privacy: str | None) -> list[str]:
     """NAME=VALUE pairs, --privacy as one of them."""
     return [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
-
-
-def settings_of(method: str, plugins: Sequence[str]) -> set[str]:
-    """Names of the settings of a method, of its plug-ins, and of the federation where it is federated."""
-    federated = find_model(method).federated
-    return {name for name, one in named_settings(method, plugins).items() if federated or one.owner != FEDERATION}
-
-
-def with_settings(base: Experiment, method: str, plugins: Sequence[str], sets: Sequence[str]) -> Experiment:
-    """`base` with a method in plug-ins and what NAME=VALUE pairs say of them and of the federation.
-
-    What `base` says of the same method, of the same plug-ins and of the federation stays where no pair says other.
-    """
-    known, chosen = named_settings(method, plugins), {}
-    for pair in sets:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingError(f"--set {pair}: expected NAME=VALUE")
-        if name in known:
-            chosen[name] = value
-        elif (plugin := name.partition(".")[0]) in PLUGINS and plugin not in plugins:
-            raise SettingError(f"--set {pair}: plug-in {plugin} is not in use; add --plugin {plugin}")
-        else:
-            near = suggestion(name, set(known))
-            raise SettingError(f"--set {pair}: neither {method} nor the federation has a setting {name!r}{near}")
-    before = base.settings if method.lower() == base.method.lower() else {}
-    own = tuple((plugin, dict(base.plugins).get(plugin, {})) for plugin in plugins)
-    experiment = with_values(replace(base, method=method, settings=before, plugins=own), known, chosen)
-    experiment.model()
-    return experiment

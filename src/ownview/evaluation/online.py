@@ -165,7 +165,9 @@ def _read(path: Path) -> _Read:
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(iter(lambda: lines.readline(LONGEST + 1), b""), start=1):
-                if not line.endswith(b"\n") and len(line) <= LONGEST:
+                if not line.strip():  # between a line that was cut short and two processes that each ended it
+                    continue
+                if _torn(line):
                     torn += 1
                     continue
                 about = _line(path, number, line)
@@ -187,6 +189,21 @@ def _read(path: Path) -> _Read:
         counts[arm, 1, bucket] += 1
     share = shares.pop() if len(shares) == 1 else None  # one that changed meanwhile says nothing about all lists
     return counts, versions, share, len(chosen - shown.keys()), torn
+
+
+def _torn(line: bytes) -> bool:
+    """Whether a process did not finish writing a line; another one may stand right behind what it wrote."""
+    if len(line) > LONGEST:
+        return False
+    if not line.endswith(b"\n"):
+        return True
+    if not line.startswith(b"{"):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:

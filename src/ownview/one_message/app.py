@@ -35,12 +35,12 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ownview.base.errors import MessageError, OwnviewError
+from ownview.base.errors import MessageError, OwnviewError, UnwrittenError
 from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.one_message.envelope import NAME, length, opened
 from ownview.one_message.opened_sums import LATEST, OpenedSums
 from ownview.one_message.senders import WORK, Senders, TooManyError, require_work
-from ownview.one_message.store import ASKED_TOGETHER, NoRoomError, ShareStore
+from ownview.one_message.store import ASKED_TOGETHER, NO_ROOM, NoRoomError, ShareStore
 from ownview.one_message.terms import MOST_NAMES, Share, Terms
 
 PEER = "ownview-peer"
@@ -141,6 +141,12 @@ class ShareServer:
                 return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS, {"retry-after": "60"})
             except NoRoomError as error:  # no refusal: a client that has sent its other half sends this one again
                 return JSONResponse({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "60"})
+            except (
+                UnwrittenError,
+                sqlite3.OperationalError,
+            ) as error:  # a full disk, say; strangers hear no path
+                self.refused(f"not taken: {error}")
+                return JSONResponse({"error": NO_ROOM}, HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "60"})
             except OwnviewError as error:
                 self.refused(f"refused: {error}")
                 return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import MessageError
-from ownview.base.files import make_folder, sync_folder, writing
+from ownview.base.files import make_folder, sync_folder
 from ownview.base.rights import OWN_FILE
 from ownview.one_message.batch_room import BatchRoom
 from ownview.one_message.envelope import NAME, Message, Operation, stream
@@ -39,6 +39,7 @@ from ownview.one_message.groups import alike
 from ownview.one_message.numbers import Numbers, signed
 from ownview.one_message.opened_sums import JOURNAL, LEFT_OUT, OPENED, OUT, SUMMED, TABLES, WAITING, OpenedSums
 from ownview.one_message.terms import Share, Terms
+from ownview.one_message.writing import write_private
 
 _ASKED = "asked"
 """As the batch of share b: server a has been asked for it, and may have opened it."""
@@ -47,6 +48,7 @@ AT_ONCE = 64
 ASKED_TOGETHER = 4096
 """Names that server a is asked about at once."""
 MOST_WAITING_BYTES = 8 << 30
+NO_ROOM = "there is no room at the moment; try again later"
 
 
 UNCONFIRMED_SECONDS = 600.0
@@ -109,7 +111,7 @@ class ShareStore(OpenedSums):
                 raise MessageError("under a budget a contribution is taken out, not changed")
             if self.share == "b" and not never_counted:
                 self._require_room()
-                _write(self._waiting(message.name), message.share)
+                write_private(self._waiting(message.name), message.share)
             with self._transaction():
                 if adds:
                     self.journal.execute("INSERT INTO contributions VALUES (?, ?, 0)", (message.name, message.proof))
@@ -286,7 +288,7 @@ class ShareStore(OpenedSums):
             for _, contribution, key in rows:
                 total[self._group(contribution)] += stream(key, self.terms.size)
             total += self._noise()
-            _write(path, total.astype("<u4").tobytes())
+            write_private(path, total.astype("<u4").tobytes())
             with self._transaction():
                 self._mark(names, OPENED)
                 out = [(contribution,) for operation, contribution, _ in rows if operation == Operation.TAKE_OUT]
@@ -325,11 +327,11 @@ class ShareStore(OpenedSums):
     def _next_generation(self, share: Numbers, total: Any) -> Iterator[None]:
         """Put new files in the place of the old ones, together with what the block does to the journal."""
         here = self._generation()
-        _write(self.folder / f"share.{here + 1}.u4", share.astype("<u4").tobytes())
+        write_private(self.folder / f"share.{here + 1}.u4", share.astype("<u4").tobytes())
         old, new = (self.folder / f"total.{one}.i64" for one in (here, here + 1))
         new.unlink(missing_ok=True)  # what failed may have left a link to the old one, which would change too
         if total is not None:
-            _write(new, total.astype("<i8").tobytes())
+            write_private(new, total.astype("<i8").tobytes())
         elif old.is_file():
             os.link(old, new)
             sync_folder(self.folder)
@@ -369,7 +371,7 @@ class ShareStore(OpenedSums):
         if (waiting + 1) * size > MOST_WAITING_BYTES or (
             shutil.disk_usage(self.folder).free < 4 * size * self.terms.groups
         ):
-            raise NoRoomError("there is no room at the moment; try again later")
+            raise NoRoomError(NO_ROOM)
 
     def _waiting(self, name: bytes) -> Path:
         assert len(name) == NAME
@@ -380,20 +382,7 @@ class ShareStore(OpenedSums):
         self.journal.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.journal.execute("COMMIT")  # which fails where a reader does not let go
+            self.journal.execute("COMMIT")  # which a full disk or a reader refuses; the next one could not begin then
         except BaseException:
             self.journal.rollback()
             raise
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole and on the disk under its own name only when this returns; a half-written one has no row in the journal."""
-    with writing(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_FILE)
-        try:
-            with os.fdopen(handle, "wb", closefd=False) as file:
-                file.write(content)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        sync_folder(path.parent)

@@ -11,6 +11,7 @@ history, no item, no unit and no address is in it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -72,13 +73,15 @@ def read_key(path: Path) -> bytes:
 class ImpressionLog:
     """Lines of JSON; several processes may write to one file, a line is one write.
 
+    A line that a full disk or a kill has cut short is ended before the next one, so that one line is lost and not two.
+
     Args:
         path: of the file; it is made, for its owner alone, where it is not there.
     """
 
     def __init__(self, path: Path) -> None:
         try:
-            self.handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self.handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}; choose another --log") from error
 
@@ -101,7 +104,12 @@ class ImpressionLog:
         os.close(self.handle)
 
     def _write(self, about: dict[str, Any]) -> None:
-        os.write(self.handle, (json.dumps(about, separators=(",", ":")) + "\n").encode())
+        line = (json.dumps(about, separators=(",", ":")) + "\n").encode()
+        size = os.fstat(self.handle).st_size  # 0 of what is no plain file
+        if size and os.pread(self.handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(self.handle, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _hour() -> str:

@@ -1,7 +1,7 @@
 """From what the command line names to a folder that a server reads: a model's portable form, and who its users are.
 
-An exported folder (`ownview export`) is served as it is; it knows no users. Of a run folder a private folder of the
-same format is made, with all items, and beside it
+An exported folder (`ownview export`) is copied: what happens to it while it is served harms no server, and it knows no
+users. Of a run folder a private folder of the same format is made, with all items, and beside it
 
 serving.json         columns about items, ids of users
 serving.safetensors  popularity [m]; offsets [n + 1] and known [r]: what every user had, oldest first
@@ -10,6 +10,7 @@ serving.safetensors  popularity [m]; offsets [n + 1] and known [r]: what every u
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -24,7 +25,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 def is_exported(model: Path) -> bool:
-    """Whether a folder can be served as it is; refuses what is neither exported nor a finished run."""
+    """Whether a folder was exported; refuses what is neither that nor a finished run."""
     if (model / EXPORTED).is_file():
         return True
     if (in_use(model) / FINISHED).is_file():
@@ -51,7 +52,7 @@ def stamp(model: Path) -> Stamp:
 
 
 def prepare(model: Path, out: Path, data_dir: Path | None = None) -> Path:
-    """The folder to serve a model from: itself where it was exported, else `out`, made by a process of its own.
+    """Make the folder to serve a model from: a copy where it was exported, else written by a process of its own.
 
     torch and the data stay in that process, so that a server holds neither.
 
@@ -64,7 +65,14 @@ def prepare(model: Path, out: Path, data_dir: Path | None = None) -> Path:
         OwnviewError: the model cannot be read or has no portable form; says why.
     """
     if is_exported(model):
-        return model
+        try:
+            out.mkdir(mode=0o700)
+            for one in model.iterdir():
+                if one.is_file():
+                    shutil.copyfile(one, out / one.name)
+        except OSError as error:
+            raise DataError(f"{model}: cannot be copied to {out.parent}: {error}") from error
+        return out
     ours, theirs = multiprocessing.Pipe(duplex=False)
     work = (model, out, data_dir, permissions(), theirs)
     child = multiprocessing.get_context("spawn").Process(target=_in_child, args=work, daemon=True)

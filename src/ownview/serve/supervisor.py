@@ -2,7 +2,8 @@
 
 Connections wait in the socket's queue while a worker is started again, so that no request is refused. A model is
 watched by its path: a folder that is replaced, or a link that is set to another folder, is read beside the old one, and
-workers change over between two requests. A model that cannot be read changes nothing and is one line.
+workers change over between two requests. A model that cannot be read changes nothing and is one line. Until a worker
+has taken a new model over, workers that begin read the old one, whose folder stays until none needs it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -69,7 +70,17 @@ class _Worker:
     process: BaseProcess
     control: Connection
     started: float
+    given: dict[Arm, Path]
+    """What it began with, or was told last to take over."""
+    orders: list[tuple[Arm, Path]] = field(default_factory=list)
+    """To take a folder over, that it has not answered; it answers one after the other."""
+    spared: set[Path] = field(default_factory=set)
+    """Folders that the worker before it may have died of: another one has to take them over first."""
     ready: bool = False
+
+    def needs(self) -> set[Path]:
+        """Folders that it may still be reading."""
+        return {*(set() if self.ready else self.given.values()), *(folder for _, folder in self.orders)}
 
 
 class Supervisor:
@@ -104,6 +115,8 @@ class Supervisor:
         self.address: tuple[str, int] = self.listening.getsockname()[:2]
         make(self.own / "metrics", offer.workers)
         self.workers: list[_Worker] = []
+        self.offered: dict[Arm, Path] = {}
+        """Models that workers were told to take over, and none has yet."""
         self.stopping = False
         self.reading: dict[Arm, Future[Path]] = {}
 
@@ -119,6 +132,7 @@ class Supervisor:
                     self._listen(_LOOK)
                     self._revive()
                     self._look(reader)
+                    self._sweep()
                 for future in self.reading.values():
                     future.cancel()
         finally:
@@ -137,7 +151,7 @@ class Supervisor:
         process = context.Process(target=work, args=(duties, self.listening, theirs), daemon=True)
         process.start()
         theirs.close()
-        return _Worker(process, ours, time.monotonic())
+        return _Worker(process, ours, time.monotonic(), dict(self.folders))
 
     def _listen(self, seconds: float) -> None:
         """What workers say, for so long; ends early where one ends."""
@@ -156,15 +170,60 @@ class Supervisor:
     def _hear(self, worker: _Worker, what: tuple[str, ...]) -> None:
         if what[0] == READY:
             worker.ready = True
+            self._bring_up(worker)
             if all(one.ready for one in self.workers):
                 host, port = self.address
                 self.say(f"ready at http://{host}:{port}, {len(self.workers)} workers")
         elif what[0] == SWAPPED:
+            self._taken_over(*worker.orders.pop(0))
             self.say(f"worker {worker.process.pid}: model {what[1]} is now {what[2]}")
         elif what[0] in (FAILED, SAID):
-            self.say(what[-1])
-            if what[0] == FAILED and not what[1] and not any(one.ready for one in self.workers):
+            self.say(self._named(what[-1]))
+            if what[0] == FAILED and what[1]:
+                self._refused(*worker.orders.pop(0))
+            elif what[0] == FAILED and not any(one.ready for one in self.workers):
                 self.stopping = True
+
+    def _bring_up(self, worker: _Worker) -> None:
+        """Tell a worker which models to take over that it was not told yet."""
+        for arm, folder in {**self.folders, **self.offered}.items():
+            untried = folder in worker.spared and folder != self.folders[arm]
+            if worker.given[arm] == folder or untried or worker.control.closed:
+                continue
+            worker.given[arm] = folder
+            try:
+                worker.control.send((arm, folder))
+                worker.orders.append((arm, folder))
+            except OSError:
+                worker.control.close()
+
+    def _taken_over(self, arm: Arm, folder: Path) -> None:
+        """A worker can serve from a folder: so can all that begin from now on."""
+        if _number(folder) > _number(self.folders[arm]):
+            self.folders[arm] = folder
+            if self.offered.get(arm) == folder:
+                del self.offered[arm]
+            for worker in self.workers:
+                self._bring_up(worker)
+
+    def _refused(self, arm: Arm, folder: Path) -> None:
+        """A worker cannot serve from a folder; where no other is still to try, the one before stays."""
+        if self.offered.get(arm) == folder and not any((arm, folder) in one.orders for one in self.workers):
+            del self.offered[arm]
+            self.say(f"{self.offer.models[arm]}: no worker could take it over; the model that was there stays")
+
+    def _named(self, line: str) -> str:
+        """With the folders that a person knows."""
+        for arm, folder in [*self.folders.items(), *self.offered.items()]:
+            line = line.replace(str(folder), str(self.offer.models[arm]))
+        return line
+
+    def _sweep(self) -> None:
+        """Remove the folders of models that no worker reads and none will begin with."""
+        used = {*self.folders.values(), *self.offered.values()}.union(*(one.needs() for one in self.workers))
+        for one in () if self.reading else self.own.iterdir():
+            if one.is_dir() and one not in used:
+                shutil.rmtree(one, ignore_errors=True)
 
     def _revive(self) -> None:
         for row, worker in enumerate(self.workers):
@@ -174,7 +233,10 @@ class Supervisor:
                 time.sleep(_BREATH)
             self.say(f"worker {worker.process.pid} ended with code {worker.process.exitcode}; started again")
             worker.control.close()
-            self.workers[row] = self._start(row)
+            new = self.workers[row] = self._start(row)
+            for arm, folder in worker.orders:
+                new.spared.add(folder)
+                self._refused(arm, folder)
 
     def _look(self, reader: ThreadPoolExecutor) -> None:
         """Read models that changed, and hand over those that have been read."""
@@ -193,19 +255,12 @@ class Supervisor:
 
     def _hand_over(self, arm: Arm, future: Future[Path]) -> None:
         try:
-            folder = future.result()
-        except OwnviewError as error:
+            self.offered[arm] = future.result()
+        except (OwnviewError, OSError) as error:
             self.say(f"{error}; the model that was there stays")
             return
-        old, self.folders[arm] = self.folders[arm], folder
         for worker in self.workers:
-            if not worker.control.closed:
-                try:
-                    worker.control.send((arm, folder))
-                except OSError:
-                    worker.control.close()
-        if old.parent == self.own:  # workers hold what they read of it; who starts now reads the new one
-            shutil.rmtree(old, ignore_errors=True)
+            self._bring_up(worker)
 
     def _prepared(self, arm: Arm) -> Path:
         self.made += 1
@@ -230,3 +285,8 @@ class Supervisor:
             worker.control.close()
         self.listening.close()
         shutil.rmtree(self.own, ignore_errors=True)
+
+
+def _number(folder: Path) -> int:
+    """The later one was made, the higher."""
+    return int(folder.name[1:])

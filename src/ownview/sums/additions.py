@@ -13,6 +13,7 @@ from ownview.data.interactions import IntArray, Interactions
 from ownview.sums.arrays import Arrays
 from ownview.sums.blocks import Axes, Block, Blocks
 from ownview.sums.histories import History, about_items
+from ownview.sums.journal import Contribution
 from ownview.sums.store import Items, Snapshot, Store
 from ownview.sums.summing import Summing
 
@@ -101,17 +102,12 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
     """Add another store of the same agreement; a person in both counts once, with the rows of both.
 
     Raises:
-        OutputError: another agreement, or a contribution without a history that is in both.
+        OutputError: another agreement, or a contribution there that counts and has no history: items have other places
+            here, so that its sender could not take it out any more.
     """
     if apart := store.agreement.difference(theirs.agreement):
         raise OutputError(f"{theirs.folder}: is of another agreement: {apart}; nothing was added")
-    mine = {line.id for line in store.journal.contributions()}
-    lines = theirs.journal.contributions()
-    people = {row[0]: row[1] for row in theirs.journal.run("SELECT name, id FROM people")}
-    alone = [line for line in lines if line.id not in mine and line.id not in set(people.values())]
-    twice = [line.id for line in lines if line.id in mine and not line.taken_out]
-    if twice:
-        raise OutputError(f"{theirs.folder}: contribution {twice[0]} is in both stores; take it out of one first")
+    alone = _taken_out_there(store, theirs)
     kept = store.journal.items()
     place, free = {item: where for where, (item, _) in kept.items()}, _free(kept)
     new: dict[int, tuple[str, dict[str, str]]] = {}
@@ -149,7 +145,7 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
     def record() -> None:
         store.journal.note_items(new)
         for line in alone:
-            store.journal.note(line.id, line.digest, line.budget, taken_out=line.taken_out)
+            store.journal.note(line.id, line.digest, line.budget, taken_out=True)
         store.journal.note_people(both, final, made, 0.0)
         rows = max((int(one.rows.max()) + 1 for one in final.values() if len(one.rows)), default=0)
         store.journal.set_state(rows=max(first, rows))
@@ -158,6 +154,18 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
     rows = sum(len(one.places) for one in came.values())
     fresh = sum(len(final[name].places) - (len(both[name].places) if name in both else 0) for name in final)
     return Additions(fresh, rows - fresh, len(final), len(final) - len(both), len(new))
+
+
+def _taken_out_there(store: Store, theirs: Store) -> list[Contribution]:
+    """Lines that say what was taken out of another store and are not here; refused where it cannot be merged."""
+    mine = {line.id for line in store.journal.contributions()}
+    lines = theirs.journal.contributions()
+    live = {line.id for line in lines if not line.taken_out}
+    if unnamed := live - {row[0] for row in theirs.journal.run("SELECT id FROM people")}:
+        raise OutputError(f"{theirs.folder}: contribution {min(unnamed)} has no history there; take it out first")
+    if twice := live & mine:
+        raise OutputError(f"{theirs.folder}: contribution {min(twice)} is in both stores; take it out of one first")
+    return [line for line in lines if line.taken_out and line.id not in mine]
 
 
 def rebuild(store: Store) -> int:

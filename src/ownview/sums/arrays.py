@@ -144,7 +144,12 @@ def read_redo(path: Path) -> Change:
 def drop_others(folder: Path, generation: int, redo: str) -> None:
     """Remove generations and cells that a killed process left behind."""
     with writing(folder):
-        for other in [*folder.glob("g[0-9]*"), *folder.glob("redo-*"), *folder.glob(".redo-*")]:
+        for other in [
+            *folder.glob("g[0-9]*"),
+            *folder.glob("redo-*"),
+            *folder.glob(".redo-*"),
+            *folder.glob(".solved*"),
+        ]:
             if other.name in (f"g{generation:06d}", redo):
                 continue
             shutil.rmtree(other) if other.is_dir() else other.unlink()

@@ -234,9 +234,11 @@ class Journal:
         line = (contribution, _now(), _now(), budget, int(taken_out), made)
         self.run("INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?)", *line)
 
-    def note_taken_out(self, contribution: str) -> None:
-        """That a contribution does not count any more."""
+    def note_taken_out(self, contribution: str, places: IntArray) -> None:
+        """That a contribution does not count any more; items that were in it alone go too."""
         self.run("UPDATE contributions SET taken_out = 1, changed = ?, digest = '' WHERE id = ?", _now(), contribution)
+        self.count(places, -1)
+        self.run("DELETE FROM items WHERE people <= 0")
 
     def note_items(self, items: Mapping[int, tuple[str, dict[str, str]]]) -> None:
         """New items, without rows so far."""
@@ -256,8 +258,8 @@ class Journal:
         """
         for name, one in people.items():
             had = known[name].places if name in known else one.places[:0]
-            self._count(np.setdiff1d(had, one.places), -1)
-            self._count(np.setdiff1d(one.places, had), 1)
+            self.count(np.setdiff1d(had, one.places), -1)
+            self.count(np.setdiff1d(one.places, had), 1)
         for name in people:
             rows = self.run("SELECT id FROM people WHERE name = ?", name)
             if rows:
@@ -271,13 +273,11 @@ class Journal:
 
     def note_forgotten(self, name: str, history: History) -> None:
         """Nothing of a person stays but that a contribution was taken out; items of that person alone go too."""
-        self.note_taken_out(self.run("SELECT id FROM people WHERE name = ?", name)[0][0])
+        self.note_taken_out(self.run("SELECT id FROM people WHERE name = ?", name)[0][0], history.places)
         self.run("DELETE FROM people WHERE name = ?", name)
-        self._count(history.places, -1)
-        self.run("DELETE FROM items WHERE people <= 0")
 
-    def _count(self, places: IntArray, more: int) -> None:
-        """How many people have each item."""
+    def count(self, places: IntArray, more: int) -> None:
+        """So many more contributions have each item."""
         rows = [(more, place) for place in np.unique(places).tolist()]
         self.run_many("UPDATE items SET people = people + ? WHERE place = ?", rows)
 

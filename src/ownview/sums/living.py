@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ownview.base.display.amounts import counted
-from ownview.base.errors import OutputError, SettingError
-from ownview.base.files import make_folder, write_json
+from ownview.base.errors import SettingError
 from ownview.base.lock import sole_worker
 from ownview.blends.blend import Blend
-from ownview.data.interactions import IntArray, Interactions
+from ownview.data.interactions import Interactions
 from ownview.data.unseen_items import KEPT, keep_untaken, with_kept_text
-from ownview.engine.threads import in_threads
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
 from ownview.runs.files.data_copy import read_histories
 from ownview.runs.files.folder import RunFolder
-from ownview.runs.files.manifest import read_manifest
-from ownview.runs.files.versions import drop_unused, in_use, publish, version
+from ownview.runs.files.versions import drop_unused, publish, version
 from ownview.runs.run import Run, experiment_of, open_run
 from ownview.runs.training.setup import split_data
 from ownview.seam.method import Federated
@@ -40,28 +29,17 @@ from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
 from ownview.sums.additions import Additions, as_people, merge, rebuild, update
 from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
-from ownview.sums.arrays import Arrays
 from ownview.sums.histories import History, about_items, interactions, with_facts
 from ownview.sums.journal import ENVIRONMENT
 from ownview.sums.retraining import rounds_more, write_trained
 from ownview.sums.solving import sequence, write_reweighed, write_version
-from ownview.sums.store import Items, Store
+from ownview.sums.store import Store
 from ownview.sums.summing import Summing
 
-SUMS, RECEIPTS = "sums", "receipts"
+SUMS = "sums"
 _AHEAD, _GRID = 240 * 86_400, 120 * 86_400
 """Seconds by which clocks are set ahead, where what people add depends on them, to one moment for all stores that begin
 in the same months: what fades with age fades in the same proportions, whenever it is asked."""
-
-_ROWS = 512
-"""Of a sum that are ordered and hashed together."""
-
-NOT_CALLED_BACK = (
-    "pages, exports, lists and copies that were given away before are not called back",
-    "what was released under a privacy budget stays spent",
-    "the file that the rows came from is not changed: take them out of it too, or the next update adds them again",
-    "backups, and blocks that a file system or a disk keeps of removed files, are beyond this program",
-)
 
 
 class Changed(NamedTuple):
@@ -107,19 +85,19 @@ def kept(model: Path, url: str | None = None) -> Iterator[tuple[Run, Store | Non
         drop_unused(model)
         run = at_hand(model)
         if why_no_sum(run.experiment) is not None:
-            yield replace(run, data=_data(run)), None
+            yield replace(run, data=data_of(run)), None
             return
         if not (model / SUMS).is_dir():
             _create(model / SUMS, run, url or os.environ.get(ENVIRONMENT))
         with Store.writing(model / SUMS, url) as store:
             if sequence(run.folder.path) != store.journal.state().sequence:  # a kill came before the version
-                _publish(model, run, store, anew=True)
+                publish_sums(model, run, store, anew=True)
                 run = at_hand(model)
             yield run, store
 
 
 def _create(folder: Path, run: Run, url: str | None) -> None:
-    data = _data(run)
+    data = data_of(run)
     items = dict(enumerate(about_items(data)))
     ids = {where: item for where, (item, _) in items.items()}
     people = as_people(data, {item: where for where, item in ids.items()})
@@ -159,12 +137,13 @@ def _agreed(run: Run) -> Params:
     return {name: tensors[f"shared.{name}"] for name, one in client.params.items() if one.role is RECEIVED}
 
 
-def _data(run: Run) -> Interactions:
+def data_of(run: Run) -> Interactions:
+    """Everybody's rows: the model's own copy, or where it has none the data that it was made of."""
     data = read_histories(run.folder.path) if run.data is None else run.data
     return run.loaded().setup.data if data is None else data
 
 
-def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
+def publish_sums(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
     """How it was solved."""
     made: list[str] = []
     now = store.snapshot()
@@ -194,7 +173,7 @@ def update_model(model: Path, data: Interactions, source: str, *, rounds: int | 
     begun, data = time.perf_counter(), with_kept_text(data, model)
     with kept(model, url) as (run, store):
         if store is None:
-            came, merged = _merged(_data(run), data, source)
+            came, merged = _merged(data_of(run), data, source)
             how = "nothing is new"
             if came.rows:
                 found: list[str] = []
@@ -204,13 +183,13 @@ def update_model(model: Path, data: Interactions, source: str, *, rounds: int | 
         else:
             came, how = update(store, data, source), "nothing is new"
             if came.rows:
-                how = _publish(model, run, store)
+                how = publish_sums(model, run, store)
     if (model / KEPT).is_file():
-        keep_untaken(_data(open_run(model)), model)
+        keep_untaken(data_of(open_run(model)), model)
     if store is not None and _outlived(store.agreement, data):
         how += "; its moment has passed, everybody is added up for a later one with the next change"
         with sole_worker(model):
-            _drop(model / SUMS, url)
+            drop_sums(model / SUMS, url)
     return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
 
 
@@ -242,78 +221,11 @@ def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Addi
     return new, with_facts(whole, before, data, first)
 
 
-def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed, Path]:
-    """Take a person out of everything in the folder; the new version, and the receipt's file.
-
-    Where the model is a sum, exactly and at once: sums and histories are, bit for bit, those of a model that the person
-    never entered, and weights and lists are solved from them alone. Where it trains, it is trained anew without them.
-    """
-    begun, hashes = time.perf_counter(), {}
-    with kept(model, url) as (run, store):
-        exact = store is not None and not store.agreed
-        if exact and store is not None:
-            hashes["sums before"] = fingerprint(store.arrays, store.journal.items())
-            cells = store.forget(user)
-            with ThreadPoolExecutor(1) as beside:
-                after = beside.submit(fingerprint, store.arrays, store.journal.items())
-                how = f"{_publish(model, run, store, anew=True)}; {cells:,} cells of the sums changed"
-                hashes["sums after"] = after.result()
-            left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
-        else:
-            _data(run).position_of_user(user)  # unknown is said before anything changes
-    if not exact:
-        how, left = _trained_without(model, user, url), ()
-    receipt = model / RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
-    make_folder(receipt.parent)
-    hashes["model after"] = (read_manifest(in_use(model)) or {})["model.safetensors"]
-    told = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "taken out": "one person: rows, contribution, lists, and items that nobody else had",
-        "how": how,
-        "exact": exact or store is None,
-        "version": version(model),
-        "sha256": hashes,
-        "not called back": [*NOT_CALLED_BACK, *left],
-    }
-    write_json(receipt, told)
-    return Changed(version(model), "one person was taken out", how, time.perf_counter() - begun), receipt
-
-
-def _trained_without(model: Path, user: str, url: str | None) -> str:
-    """Train a model anew without a person; how, in words.
-
-    Its sums go before the new version is there: after a kill between the two the next update would solve a model from
-    sums that the person is still in.
-    """
-    with sole_worker(model):
-        run = at_hand(model)
-        data, found = _data(run), list[str]()
-        rest = without(data, user)
-        if (model / SUMS).is_dir():
-            _drop(model / SUMS, url)
-        publish(model, lambda place: found.append(write_trained(place, replace(run, data=data), rest, None)))
-    return found[0]
-
-
-def require_member(model: Path, user: str) -> None:
-    """Refuse to forget a person whom a model does not know, or of whom it cannot take anything out."""
-    _data(at_hand(model)).position_of_user(user)
-
-
-def _drop(store: Path, url: str | None) -> None:
+def drop_sums(store: Path, url: str | None) -> None:
     """Remove a store whose agreed values people had made; the next update makes it from the model as it is then."""
     with Store.writing(store, url) as one:
         one.journal.drop()
     shutil.rmtree(store)
-
-
-def without(data: Interactions, user: str) -> Interactions:
-    """Everybody's rows but one person's; items of that person alone are gone."""
-    keep = np.ones(len(data), dtype=bool)
-    keep[data.of(data.position_of_user(user))] = False
-    if not keep.any():
-        raise OutputError(f"{data.name}: no person would be left; remove the folder instead")
-    return data.select(keep)
 
 
 def solve_model(model: Path, settings: Mapping[str, Any], url: str | None = None) -> Changed:
@@ -325,7 +237,7 @@ def solve_model(model: Path, settings: Mapping[str, Any], url: str | None = None
             agreement.model  # noqa: B018 - a wrong value is said before anything is written
             agreement.write(store.folder)
             store.reload()
-            how = _publish(model, run, store)
+            how = publish_sums(model, run, store)
         elif isinstance(run.experiment.model(), Blend):
             how = _reweighed(model, run, settings)
         else:
@@ -339,7 +251,7 @@ def _reweighed(model: Path, run: Run, settings: Mapping[str, Any]) -> str:
     fixed = [name for name in settings if name not in solved_afterwards(run.experiment)]
     if fixed:
         raise part_of_the_agreement(fixed[0], run.experiment)
-    begun, data = time.perf_counter(), _data(run)
+    begun, data = time.perf_counter(), data_of(run)
     experiment = replace(run.experiment, settings={**run.experiment.settings, **settings})
     publish(model, lambda place: write_reweighed(place, run, experiment, data))
     return f"the same parts; lists of {data.num_users:,} people in {time.perf_counter() - begun:.2f} s"
@@ -355,7 +267,7 @@ def merge_model(model: Path, other: Path, url: str | None = None, other_url: str
         if store is None:
             raise SettingError(f"{model}: is not made of sums; train one model on both files instead")
         came = merge(store, theirs.snapshot(), theirs)
-        how = _publish(model, run, store)
+        how = publish_sums(model, run, store)
     return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
 
 
@@ -366,25 +278,5 @@ def rebuild_model(model: Path, url: str | None = None) -> Changed:
         if store is None:
             raise SettingError(f"{model}: is not made of sums; there is nothing to add up")
         number = rebuild(store)
-        how = _publish(model, run, store, anew=True)
+        how = publish_sums(model, run, store, anew=True)
     return Changed(version(model), f"{number:,} people added up once more", how, time.perf_counter() - begun)
-
-
-def fingerprint(arrays: Arrays, items: Items) -> str:
-    """SHA-256 of the sums by item id, for their only writer: equal for equal sums, whatever places items have.
-
-    Over the SHA-256 of every so many rows, which are worked out side by side.
-    """
-    found, by_id = hashlib.sha256(), sorted((item, where) for where, (item, _) in items.items())
-    places = np.array([where for _, where in by_id], dtype=np.int64)
-
-    def of_rows(name: str, rows: IntArray, columns: IntArray) -> bytes:
-        return hashlib.sha256(arrays.values[name].take(rows, 0).take(columns, 1).data).digest()
-
-    for name in sorted(arrays.axes):
-        rows, columns = (axis.of(places, arrays.items) for axis in arrays.axes[name])
-        found.update(json.dumps([name, len(rows), len(columns)]).encode())
-        each = np.split(rows, range(_ROWS, len(rows), _ROWS))
-        for one in in_threads([partial(of_rows, name, some, columns) for some in each]):
-            found.update(one)
-    return found.hexdigest()

@@ -26,7 +26,7 @@ from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.seam.training import Params
 from ownview.sums.agreement import StoreAgreement
 from ownview.sums.arrays import Arrays, drop_others, read_redo, write_redo
-from ownview.sums.blocks import Blocks, Change, digest, size, together
+from ownview.sums.blocks import Blocks, Change, size, together
 from ownview.sums.histories import History
 from ownview.sums.journal import Journal, State
 from ownview.sums.summing import Summing
@@ -205,8 +205,12 @@ class Store:
 
         return self._commit(parts, record, summing)
 
-    def forget(self, name: str) -> int:
+    def forget(self, name: str, begun: Callable[[], object] = lambda: None) -> int:
         """Take a person out: sums, journal, and items of that person alone; the number of cells that changed.
+
+        Args:
+            name: of the person.
+            begun: called once it is known that they can be taken out, before anything changes.
 
         Raises:
             UnknownNameError: the store has no person of that name (any more).
@@ -219,6 +223,7 @@ class Store:
         def record() -> None:
             self.journal.note_forgotten(name, one)
 
+        begun()
         changed = self._commit([taken], record, self.summing)
         self.journal.clean()
         return changed
@@ -227,9 +232,16 @@ class Store:
         """A contribution whose history is elsewhere; whether it is new: the same id counts once."""
         if self.journal.run("SELECT id FROM contributions WHERE id = ?", contribution):
             return False
-        made = digest(blocks)
-        change = self.summing.change(blocks, {})
-        self._commit([change], lambda: self.journal.note(contribution, made, budget), self.summing)
+        places = self.items_of(blocks)
+        if unknown := sorted(set(places.tolist()) - set(self.journal.items())):
+            raise OutputError(f"contribution {contribution[:64]!r}: place {unknown[0]} has no item; nothing was added")
+        made = self.summing.digest(blocks)
+
+        def record() -> None:
+            self.journal.note(contribution, made, budget)
+            self.journal.count(places, 1)
+
+        self._commit([self.summing.change(blocks, {})], record, self.summing)
         return True
 
     def take_out(self, contribution: str, blocks: Blocks) -> None:
@@ -242,10 +254,17 @@ class Store:
         if not rows or rows[0][0]:
             why = "is taken out already" if rows else "is not in this store"
             raise OutputError(f"contribution {contribution[:64]!r}: {why}; nothing was changed")
-        if rows[0][1] != digest(blocks):
+        if rows[0][1] != self.summing.digest(blocks):
             raise OutputError(f"contribution {contribution[:64]!r}: is not what was added; nothing was changed")
-        change = self.summing.change({}, blocks)
-        self._commit([change], lambda: self.journal.note_taken_out(contribution), self.summing)
+        change, places = self.summing.change({}, blocks), self.items_of(blocks)
+        self._commit([change], lambda: self.journal.note_taken_out(contribution, places), self.summing)
+
+    def items_of(self, blocks: Blocks) -> IntArray:
+        """Places of the items that a contribution is about; they stay as long as it counts."""
+        room, axes = self.summing.items, self.summing.axes
+        sides = [(axis, part) for name, one in blocks.items() for axis, part in zip(axes[name], one[:2], strict=True)]
+        found = [part % room for axis, part in sides if axis.per_item]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
     def snapshot(self) -> Snapshot:
         """A consistent snapshot, also while a writer is at work."""

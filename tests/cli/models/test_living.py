@@ -111,3 +111,9 @@ def test_the_line_for_cron_does_what_the_page_says(ownview: Callable[..., Outcom
     _write(f"orders-{today}.csv", [("u0", 14, 900_000)])
     subprocess.run(["/bin/sh", "-c", words], env=os.environ | {"PATH": "/usr/bin:/bin"}, check=True, timeout=300)
     assert "1 new rows of 1 people" in (tmp_path / "update.log").read_text()
+
+
+@pytest.mark.parametrize("module", ["sums", "forget", "update", "serve"])
+def test_a_command_that_is_only_asked_about_loads_no_torch(module: str) -> None:
+    code = f"import sys, ownview.cli.models.{module}; print({{'torch', 'polars', 'scipy'}} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -14,7 +14,8 @@ from ownview.base.display.shown import one_line
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import with_privacy, with_settings
+from ownview.cli.options import with_privacy
+from ownview.cli.settings import with_settings
 from ownview.cli.trusting import names_a_file
 
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def _settings(method: str, sets: list[str]) -> dict[str, Any]:
     """What NAME=VALUE pairs say, as the method takes it."""
     if not sets:
         return {}
-    from ownview.cli.options import with_settings  # noqa: PLC0415 - slow to import
+    from ownview.cli.settings import with_settings  # noqa: PLC0415 - slow to import
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     names = [pair.partition("=")[0] for pair in sets]

@@ -21,7 +21,8 @@ from ownview.base.files import write_json
 from ownview.cli import options
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import on_command_line, print_json, with_privacy, with_settings
+from ownview.cli.options import on_command_line, print_json, with_privacy
+from ownview.cli.settings import with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name

@@ -9,7 +9,8 @@ import typer
 
 from ownview.cli.display.progress import progress
 from ownview.cli.experiments.run import show
-from ownview.cli.options import AsJson, DataDir, Memory, folder_of, new_folder
+from ownview.cli.options import AsJson, DataDir, Memory, new_folder
+from ownview.cli.settings import folder_of
 from ownview.cli.trusting import Trust
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.run import run

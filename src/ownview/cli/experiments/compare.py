@@ -15,7 +15,8 @@ from ownview.cli import options
 from ownview.cli.display.figures import figures, warn
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, settings_of, with_privacy, with_settings
+from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, with_privacy
+from ownview.cli.settings import settings_of, with_settings
 from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.findings import Finding

@@ -17,7 +17,8 @@ from ownview.cli import options
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
 from ownview.cli.models.fitted import show_fitted
-from ownview.cli.options import folder_of, new_folder, on_command_line, print_json, with_privacy, with_settings
+from ownview.cli.options import new_folder, on_command_line, print_json, with_privacy
+from ownview.cli.settings import folder_of, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.config.presets.loading import preset
 from ownview.data.reading.columns import parse_columns

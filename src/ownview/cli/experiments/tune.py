@@ -15,7 +15,8 @@ from ownview.base.display.amounts import counted
 from ownview.cli import options
 from ownview.cli.display.progress import bars
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
+from ownview.cli.options import print_json, with_privacy
+from ownview.cli.settings import folder_of, with_settings
 from ownview.cli.trusting import Trust, names_a_file, names_files_in_values
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name

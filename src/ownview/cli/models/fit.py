@@ -13,7 +13,8 @@ from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.progress import progress
 from ownview.cli.experiments.run import PresetName, base_experiment, show, under
-from ownview.cli.options import folder_of, new_folder, on_command_line, with_privacy, with_settings
+from ownview.cli.options import new_folder, on_command_line, with_privacy
+from ownview.cli.settings import folder_of, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.datasets.catalog import load
 from ownview.data.reading.columns import parse_columns

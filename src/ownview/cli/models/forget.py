@@ -24,7 +24,7 @@ def command(
 
     As in: [bold]ownview forget model 4711[/]
     """
-    from ownview.sums.living import NOT_CALLED_BACK  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.sums.forgetting import NOT_CALLED_BACK  # noqa: PLC0415 - slow to import, and help does without
     from ownview.sums.starts import forget_everywhere  # noqa: PLC0415
 
     changed, receipt, removed = forget_everywhere(model, user)

@@ -10,7 +10,7 @@ import typer
 from ownview.base.display.amounts import counted, readable
 from ownview.cli.devices import share_server, shares
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import AsJson, Sets, print_json, with_settings
+from ownview.cli.options import AsJson, Sets, print_json
 
 if TYPE_CHECKING:
     from ownview.sums.living import Changed
@@ -63,6 +63,7 @@ def show(model: Model, as_json: AsJson = False) -> None:
 @app.command()
 def solve(model: Model, sets: Sets = None, as_json: AsJson = False) -> None:
     """Solve the same sums again with other settings of the server: `--set regularization=300`; no data is read."""
+    from ownview.cli.settings import with_settings  # noqa: PLC0415
     from ownview.runs.run import open_run  # noqa: PLC0415
     from ownview.sums.living import solve_model  # noqa: PLC0415
 
