@@ -98,7 +98,7 @@ def test_a_protocol_file_changes_what_it_says_and_nothing_else(name: str, differ
 def test_fifty_readers_send_one_message_each_and_the_sum_is_exact(tmp_path: Path) -> None:
     pytest.importorskip("cryptography.hazmat.primitives.hpke")
     pytest.importorskip("starlette")
-    line = [sys.executable, ROOT / "examples" / "browser_demo.py", tmp_path / "demo"]
+    line: list[str | Path] = [sys.executable, ROOT / "examples" / "browser_demo.py", tmp_path / "demo"]
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE)
     (page,) = (tmp_path / "demo").glob("*.html")
     text = page.read_text(encoding="utf-8")

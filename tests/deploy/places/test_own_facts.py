@@ -23,9 +23,9 @@ from ownview.deploy.folders import ServerFolder
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
 from ownview.deploy.places.holdings import read_holdings
-from ownview.deploy.transport import InProcess
 from ownview.round.scorers import folded_in
 from ownview.runs.experiment import Experiment
+from tests.deploy.in_process import InProcess
 from tests.deploy.replay import Besides
 from tests.deploy.world import ITEMS, QUICK, agreement, assert_equal, replayed, write_homes
 from tests.outcome import Outcome

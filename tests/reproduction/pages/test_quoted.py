@@ -13,7 +13,7 @@ from reproduction.pages.loose_figures import loose_figures
 from reproduction.pages.quoted import with_quoted
 
 from ownview.base.errors import OutputError
-from ownview.cli.options import with_settings
+from ownview.cli.settings import with_settings
 from ownview.runs.experiment import Experiment
 from ownview.studies.bench.suite import load_suite
 from tests.reproduction.committed import ROOT
