@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from uvicorn.config import Config
 
-from ownview.base.errors import DataError
+from ownview.base.http.listening import listening
 from ownview.deploy.envelopes.envelope import digest_of, refusal
 from ownview.deploy.https.app import App, Enrol
 from ownview.deploy.https.bounded_log import BoundedLog, Say
@@ -25,7 +24,6 @@ from ownview.deploy.https.mailboxes import Mailboxes
 from ownview.deploy.identities.keys import KnownKeys
 
 Address = tuple[str, int]
-_BACKLOG = 512
 
 
 class HttpsTransport:
@@ -55,7 +53,7 @@ class HttpsTransport:
         self.longest = min(longest or self.limits.message_bytes, self.limits.message_bytes)
         self.say = BoundedLog(say, self.limits.lines)
         self.context = server_context(certificates)
-        self.listening = _listening(address)
+        self.listening = listening(*address)
         self.address: Address = self.listening.getsockname()[:2]
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(self._on_error)
@@ -131,11 +129,3 @@ class HttpsTransport:
         """Log an error of asyncio in one line, without a traceback."""
         error = about.get("exception")
         self.say(f"{about.get('message', 'an error')}: {type(error).__name__}: {error}"[:500])
-
-
-def _listening(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    try:
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise DataError(f"{address[0]}:{address[1]}: cannot be listened at: {error}") from error
