@@ -376,7 +376,7 @@ OUT = ["start", "run", "compare", "blend", "tune", "bench", "attack", "score", "
 
 @pytest.mark.parametrize("command", [*OUT, "recommend", "page", "export", "sums agree", "sums total"])
 def test_where_something_is_written_is_said_by_the_same_words(command: str, ownview: Callable[..., Outcome]) -> None:
-    assert re.search(r"--out\s+-o\s", ownview(*command.split(), "--help").out)
+    assert re.search(r"--out(,--resume)?\s+-o\s", ownview(*command.split(), "--help").out)
 
 
 @pytest.mark.parametrize("command", ["start", "run", "compare", "recommend", "fit", "report", "data import"])

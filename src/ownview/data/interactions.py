@@ -201,9 +201,11 @@ class Interactions:
     def repeated_pairs(self) -> npt.NDArray[np.bool_]:
         """[r] True where the same user had the same item in an earlier row."""
         pair = self.user * self.num_items + self.item
-        first = np.unique(pair, return_index=True)[1]
+        ordered = np.sort(pair)
+        if not (ordered[1:] == ordered[:-1]).any():  # as most files are; to find them takes 30 times as long
+            return np.zeros(len(pair), dtype=bool)
         repeated = np.ones(len(pair), dtype=bool)
-        repeated[first] = False
+        repeated[np.unique(pair, return_index=True)[1]] = False
         return repeated
 
     def select(self, keep: npt.NDArray[np.bool_]) -> Interactions:

@@ -37,9 +37,8 @@ class SequenceSettings(Settings):
         search=Between(0.1, 0.9),
     )  # fmt: skip
     waves: int = setting(
-        3, "(frequency) slowest waves that pass the filter unweighed, of a period of `length` places", low=1,
-        search=OneOf((1, 2, 3, 5, 9)),
-    )  # fmt: skip
+        3, "(frequency) slowest waves that pass the filter unweighed, of a period of `length` places", low=1
+    )
     prefixes: bool = setting(
         False, "every beginning of a history is a sequence of its own, whose last place alone learns",
         search=OneOf((False, True)),
