@@ -215,8 +215,8 @@ def measured_value(folder: RunFolder, metric: str, inactive: ActivityRange | Non
     result = folder.read_result()
     if metric in COSTS:
         unit, names = COSTS[metric]
-        told = {**result.get("cost", {}), **folder.read_note("cost")}
-        known = [value for name in names if (value := _at(told, name)) is not None]
+        costs = {**result.get("cost", {}), **folder.read_note("cost")}
+        known = [value for name in names if (value := _at(costs, name)) is not None]
         return float(known[0]) / unit if known else None
     return float(result["test"][metric]) if inactive is None else _mean_of_group(folder, metric, inactive)
 

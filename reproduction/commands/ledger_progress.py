@@ -78,13 +78,13 @@ def shown(outlook: Outlook, *, quiet: bool) -> Iterator[OnRunRound]:
         with Live(console=console, refresh_per_second=2, transient=True, get_renderable=lambda: _panel(outlook)):
             yield outlook.round_done
         return
-    told = outlook.clock()
+    printed = outlook.clock()
 
     def round_done(folder: Path, number: int, metrics: dict[str, float]) -> None:
-        nonlocal told
+        nonlocal printed
         outlook.round_done(folder, number, metrics)
-        if outlook.clock() - told >= _EVERY:
-            told = outlook.clock()
+        if outlook.clock() - printed >= _EVERY:
+            printed = outlook.clock()
             console.print(f"ledger: {outlook.words()} ({folder.name})", soft_wrap=True, markup=False)
 
     yield round_done

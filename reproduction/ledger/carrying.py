@@ -72,8 +72,8 @@ class Keeper:
 
     def leave_out(self, one: Wanted, reason: str, seconds: float | None = None) -> None:
         """Note that a run came to nothing, or was not begun."""
-        told = left_out(one.planned, one.name, reason, seconds)
-        self._write(Record(left={one.run: told}, not_found=self.record.not_found))
+        entry = left_out(one.planned, one.name, reason, seconds)
+        self._write(Record(left={one.run: entry}, not_found=self.record.not_found))
 
     def _write(self, new: Record) -> None:
         self.record = self._joined([self.record, new])

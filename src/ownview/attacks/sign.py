@@ -42,8 +42,8 @@ def guess(view: ServerView) -> ItemGuess | Inapplicable:
         return Inapplicable("no upload holds rows of an item table")
     noisy = view.noisy and all(one.filled for one in found)
     scores = _under_noise(found) if noisy else torch.stack([_smaller_side(one) for one in found])
-    told = view.negatives if noisy else 0
-    claimed = torch.stack([_claimed(one, own, told) for one, own in zip(found, scores, strict=True)])
+    negatives = view.negatives if noisy else 0
+    claimed = torch.stack([_claimed(one, own, negatives) for one, own in zip(found, scores, strict=True)])
     return ItemGuess(torch.tensor([one.client for one in found]), claimed, scores)
 
 

@@ -105,8 +105,8 @@ def names_of(parts: Sequence[str]) -> list[str]:
             for name, value in one.settings.items()
             if any(other.get(name) != value for other in others)
         )
-        told = " ".join(own)
-        names.append(f"{one.method} ({told})" if told else one.method)
+        settings = " ".join(own)
+        names.append(f"{one.method} ({settings})" if settings else one.method)
     return names
 
 

@@ -70,7 +70,7 @@ class DeployedModel:
         agreed: with all places.
         form: the portable form of the model's scores.
         sums: [m, m] that the weights were solved from; None where they are not of such a sum.
-        facts_told: about it, in plain values.
+        known_facts: about it, in plain values.
         budgeted: whether it was made under an accounted budget, which places keep account of.
     """
 
@@ -78,7 +78,7 @@ class DeployedModel:
     agreed: Agreed
     form: Linear | Factors
     sums: Tensor | None
-    facts_told: dict[str, Any]
+    known_facts: dict[str, Any]
     budgeted: bool
     offered: Offered | None = None
 
@@ -164,7 +164,7 @@ class DeployedModel:
 
     def facts(self) -> dict[str, Any]:
         """What it is and where it comes from, in plain values."""
-        return dict(self.facts_told)
+        return dict(self.known_facts)
 
     def charge(self) -> None:
         """Nothing more is released: places counted what they sent."""

@@ -128,7 +128,7 @@ class Published:
         known = np.argsort(-weight, kind="stable")
         return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
-    def told_of(self, agreed: Fidelity) -> dict[str, Any]:
+    def agreement_of(self, agreed: Fidelity) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
         if self.model.budgeted:
             return agreement_covered()

@@ -235,10 +235,10 @@ def _title(model: Model) -> str:
 def _figures(result: Mapping[str, Any]) -> dict[str, Any] | str:
     """Test figures with their interval, or why there are none; where settings come from is said without its place."""
     if "test" not in result:
-        told, origin = str(result.get("no_test_figure", "no test figure")), result.get("settings_from", {})
+        why, origin = str(result.get("no_test_figure", "no test figure")), result.get("settings_from", {})
         if "test" not in origin:
-            return told
+            return why
         reached = " and ".join(f"{name} {origin['test'][name]:.4f}" for name in HEADLINE)
-        return f"{told}. Settings and rounds are those of a run that reached {reached} (protocol {origin['protocol']})"
+        return f"{why}. Settings and rounds are those of a run that reached {reached} (protocol {origin['protocol']})"
     figures = {name: {"value": result["test"][name], "interval_95": result["interval_95"][name]} for name in HEADLINE}
     return figures | {"users": result["users_ranked"]}

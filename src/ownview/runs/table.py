@@ -251,9 +251,9 @@ class Comparison:
         """A row a method, protocol and metric: mean, spread over seeds, interval over users, mark, p."""
         import polars as pl  # noqa: PLC0415 - slow to import, and most of the program needs it not
 
-        told = ("mean", "spread", "low", "high", "seeds", "users", "mark", "p_corrected")
+        columns = ("mean", "spread", "low", "high", "seeds", "users", "mark", "p_corrected")
         cells = self.cells.items()
-        rows = [dict(zip(_KEY, key, strict=True)) | {one: getattr(cell, one) for one in told} for key, cell in cells]
+        rows = [dict(zip(_KEY, key, strict=True)) | {one: getattr(cell, one) for one in columns} for key, cell in cells]
         return pl.DataFrame(rows, schema_overrides={"spread": pl.Float64, "p_corrected": pl.Float64})
 
     @classmethod

@@ -87,7 +87,7 @@ def forgotten_before(model: Path) -> tuple[Changed, Path]:
 def _receipt(model: Path, how: str, hashes: Mapping[str, str], left: Sequence[str], *, exact: bool) -> Path:
     receipt = model / _RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
     make_folder(receipt.parent)
-    told = {
+    content = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "taken out": "one person: rows, contribution, lists, and items that nobody else had",
         "how": how,
@@ -96,7 +96,7 @@ def _receipt(model: Path, how: str, hashes: Mapping[str, str], left: Sequence[st
         "sha256": {**hashes, "model after": (read_manifest(in_use(model)) or {})["model.safetensors"]},
         "not called back": [*NOT_CALLED_BACK, *left],
     }
-    write_json(receipt, told)
+    write_json(receipt, content)
     return receipt
 
 

@@ -129,11 +129,11 @@ class MaskingClient:
         self._require(agreements.round, agreements.client)
         if self._left is None:
             raise MessageError(f"client {self.client}: asked for shares before it signed who is left")
-        told = self._story(self._left)
+        own_story = self._story(self._left)
         signed = [
             client
             for client, signature in agreements.signatures.items()
-            if self._left.arrived.get(client) and signed_story(self._everybody[client].signer, signature, told)
+            if self._left.arrived.get(client) and signed_story(self._everybody[client].signer, signature, own_story)
         ]
         if len(signed) < self.cohort.survivors:
             raise TrainingError(

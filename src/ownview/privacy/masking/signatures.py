@@ -72,9 +72,9 @@ def signed_story(public: bytes, signature: bytes, content: bytes) -> bool:
 
 def story(number: int, everybody: Sequence[bytes], arrived: Mapping[int, bool]) -> bytes:
     """Digest of who takes part in a round, by their keys in the order of the ring, and who of them is left."""
-    told = b"".join(pack("<I?", client, arrived[client]) for client in sorted(arrived))
+    arrivals = b"".join(pack("<I?", client, arrived[client]) for client in sorted(arrived))
     counts = pack("<3I", number, len(everybody), len(arrived))
-    return sha256(counts + b"".join(sha256(one).digest() for one in everybody) + told).digest()
+    return sha256(counts + b"".join(sha256(one).digest() for one in everybody) + arrivals).digest()
 
 
 def _signed(public: bytes, signature: bytes, content: bytes) -> bool:
