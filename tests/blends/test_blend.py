@@ -138,10 +138,12 @@ def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions
     assert described["parts"] == ["popularity", "ease", "markov"]
     assert described["weights"] == weights.tolist()
     assert described["weights_tried"] > 60, "more than the lattice"
-    told = ", ".join(
+    weights_words = ", ".join(
         f"{name} {one:.2f}" for name, one in zip(("popularity", "ease", "markov"), weights[0], strict=True)
     )
-    assert finished.result["notes"][-1].startswith(f"blend: weights of the 3 parts, chosen on validation: {told}")
+    assert finished.result["notes"][-1].startswith(
+        f"blend: weights of the 3 parts, chosen on validation: {weights_words}"
+    )
     assert len(finished.recommend(finished.folder.read_users()["user"][0], 3)) == 3
 
 

@@ -400,8 +400,8 @@ def test_clients_in_turns_take_part_once_a_pass() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("horizon", 2.0), ("label_smoothing", 0.2)])
 def test_other_targets_and_drawn_items_exclude_each_other(name: str, value: float) -> None:
-    told = rf"negatives=9: {name}={value:g} is for the loss over all items; expected 0"
-    with pytest.raises(SettingError, match=told):
+    message = rf"negatives=9: {name}={value:g} is for the loss over all items; expected 0"
+    with pytest.raises(SettingError, match=message):
         FedSASRec.of({name: value, "negatives": 9})
 
 
@@ -411,7 +411,7 @@ def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"drawn": 4}, r"drawn=4: draws of prefixes=True; expected that, or 0"),
         ({"waves": 5}, r"waves=5: is of a filter with frequency above 0; expected that, or 3"),
@@ -421,9 +421,9 @@ def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:
 )
 @pytest.mark.parametrize("method", [FedSASRec, SASRec])
 def test_settings_without_an_effect_are_refused(
-    method: type[SequenceSettings], settings: dict[str, Any], told: str
+    method: type[SequenceSettings], settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SettingError, match=f"^{method.title} setting {told}"):
+    with pytest.raises(SettingError, match=f"^{method.title} setting {message}"):
         method.of(settings)
 
 

@@ -39,8 +39,8 @@ class Round:
             for one in everybody
         }
         self.server = MaskingServer(NUMBER, self.cohort, seed=2)
-        told = self.server.introduce([one.keys() for one in self.devices.values()])
-        self.inboxes = self.server.deliver([self.devices[one].shares(told[one]) for one in everybody])
+        introductions = self.server.introduce([one.keys() for one in self.devices.values()])
+        self.inboxes = self.server.deliver([self.devices[one].shares(introductions[one]) for one in everybody])
         self.masked = {
             one: self.numbers[one] + self.devices[one].masks(self.inboxes[one], COUNT) for one in self.devices
         }

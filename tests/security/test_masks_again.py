@@ -55,8 +55,8 @@ def _plain(clients: range) -> Tensor:
 def _sum(own: dict[int, OwnMasks], number: int, clients: range, showing: range) -> Tensor:
     """A round over some clients, as a server asks for it."""
     exchange = Exchange(MASKED.cohort, number, 1)
-    told = exchange.introduce([own[one].keys(number) for one in clients])
-    inboxes = exchange.deliver([own[one].shares(told[one]) for one in clients])
+    introductions = exchange.introduce([own[one].keys(number) for one in clients])
+    inboxes = exchange.deliver([own[one].shares(introductions[one]) for one in clients])
     total = MeanPartial({"whole": torch.zeros(30)}, torch.empty(0), "uniform")
     total.words = torch.zeros(30, dtype=torch.long)
     for one in clients:
@@ -173,8 +173,11 @@ def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
         return place.answer(Envelope(kind, 4, parts=parts), [0, 1], digest, MASKED.cohort)
 
     keys = [*asked(Kind.KEYS, [b"", b""], "a"), *(one.keys(4) for one in others.values())]
-    told = exchange.introduce(keys)
-    shares = [*asked(Kind.SHARES, [told[0], told[1]], "b"), *(one.shares(told[who]) for who, one in others.items())]
+    introductions = exchange.introduce(keys)
+    shares = [
+        *asked(Kind.SHARES, [introductions[0], introductions[1]], "b"),
+        *(one.shares(introductions[who]) for who, one in others.items()),
+    ]
     inboxes = exchange.deliver(shares)
     put_on = place.put_on({0: inboxes[0], 1: inboxes[1]})
     for one in (0, 1):

@@ -27,7 +27,7 @@ from ownview.deploy.generations import Generations
 from ownview.federation.server import AggregationServer
 from ownview.pages.fidelity import Fidelity, fidelity_by_item
 from ownview.pages.offered import Offered
-from ownview.pages.run_model import leaves_a_device, told_apart
+from ownview.pages.run_model import distinct_titles, leaves_a_device
 from ownview.parts.pairs.positive_definite import ease_weights
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
@@ -123,7 +123,7 @@ class DeployedModel:
     @cached_property
     def titles(self) -> list[str]:
         """[m] what people call the items; ids behind titles that several items have."""
-        return told_apart([self.agreed.title(item) for item in range(self.num_items)], self.ids)
+        return distinct_titles([self.agreed.title(item) for item in range(self.num_items)], self.ids)
 
     @property
     def titled(self) -> bool:

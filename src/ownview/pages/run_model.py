@@ -109,7 +109,7 @@ class RunModel:
     @cached_property
     def titles(self) -> list[str]:
         """[m] what people call the items; ids behind titles that several items have. New items are marked as new."""
-        named = told_apart([self._named.title(item) for item in range(self._named.num_items)], self.ids)
+        named = distinct_titles([self._named.title(item) for item in range(self._named.num_items)], self.ids)
         return [title if place < self.num_items else f"{title} (new)" for place, title in enumerate(named)]
 
     @property
@@ -213,7 +213,7 @@ class RunModel:
         }
 
 
-def told_apart(titles: Sequence[str], ids: Sequence[Any]) -> list[str]:
+def distinct_titles(titles: Sequence[str], ids: Sequence[Any]) -> list[str]:
     """[m] titles, with the id behind those that several items have."""
     times = Counter(titles)
     return [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(titles, ids, strict=True)]

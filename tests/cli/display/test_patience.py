@@ -11,7 +11,7 @@ from ownview.cli.display.patience import loading, tell, until_due
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_written", [])
 
 
