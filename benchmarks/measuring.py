@@ -106,9 +106,9 @@ def _rounds(case: Case, split: Split, clients: torch.Tensor) -> _Lines:
     """The first is left out, unless a method needs no other or it took so long that it must do."""
     method = METHODS[case.method]()
     one = Federation(method, split, split.known_items(), FederationOptions(), 0, machine("cpu", "8GB", case.engine))
-    everybody = len(clients) == split.num_users
-    floor = bytes_of_a_round(one, 1) if everybody else None
-    if not everybody:
+    all_clients = len(clients) == split.num_users
+    floor = bytes_of_a_round(one, 1) if all_clients else None
+    if not all_clients:
         one.fleet.choose = lambda server, number: clients.sort().values  # type: ignore[method-assign]
     begun, lines = time.process_time(), list[dict[str, float]]()
     most = MOST + 1 if method.enough is None else method.enough

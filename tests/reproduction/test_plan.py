@@ -115,8 +115,8 @@ def test_a_group_of_users_is_those_with_so_many_interactions(store: Path) -> Non
     measure = result.reached[0].here
     assert measure is not None
     assert measure.values == pytest.approx((mean(float(user["HR@10"]) for user in group),))
-    nobody = replace(line, setup=replace(line.setup, inactive=ActivityRange(90, 91)))
-    (empty,) = results([nobody], {})
+    unmet = replace(line, setup=replace(line.setup, inactive=ActivityRange(90, 91)))
+    (empty,) = results([unmet], {})
     assert (empty.status, empty.reason) == (Status.NOT_MEASURED, "no user is in the group")
 
 

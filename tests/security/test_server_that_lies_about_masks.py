@@ -69,9 +69,9 @@ def _read_alone(trust: Trust | None) -> Tensor:
     victim = MaskingClient(0, 1, MASKED.cohort, _entropy(0), trust)
     puppets = [MaskingClient(one, 1, MASKED.cohort, _entropy(one)) for one in range(1, CLIENTS)]
     mine = victim.keys()
-    everybody: tuple[Keys, ...] = (mine, *(one.keys() for one in puppets))
+    keys: tuple[Keys, ...] = (mine, *(one.keys() for one in puppets))
     collector = MaskingServer(1, MASKED.cohort, 0)
-    introductions = collector.introduce(everybody)
+    introductions = collector.introduce(keys)
     shares = [victim.shares(introductions[0]), *(one.shares(introductions[one.client]) for one in puppets)]
     inboxes = collector.deliver(shares)
     sent = (_numbers(0).numpy() + victim.masks(inboxes[0], COUNT)).astype("uint32")

@@ -67,8 +67,8 @@ class Federation:
         self.server = AggregationServer(self.terms)
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
-        everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
-        work = self.terms.work(everybody, train, timelines, never, split.data.users, OwnFacts.of(split))
+        clients, never = torch.arange(split.num_users), excluded.to(machine.device)
+        work = self.terms.work(clients, train, timelines, never, split.data.users, OwnFacts.of(split))
         self.fleet, self.rules, self.done = self._fleet(work), tuple(rules), 0
 
     def _fleet(self, work: Work) -> LocalFleet:

@@ -60,7 +60,7 @@ def forget_user(
         if exact and store is not None:
             hashes["sums before"] = fingerprint(store.arrays, store.journal.items())
             if store.names() == [user]:
-                raise _nobody_left(model)
+                raise _no_person_left(model)
             cells = store.forget(user, begun)
             with ThreadPoolExecutor(1) as beside:
                 after = beside.submit(fingerprint, store.arrays, store.journal.items())
@@ -127,11 +127,11 @@ def without(data: Interactions, user: str) -> Interactions:
     keep = np.ones(len(data), dtype=bool)
     keep[data.of(data.position_of_user(user))] = False
     if not keep.any():
-        raise _nobody_left(data.name)
+        raise _no_person_left(data.name)
     return data.select(keep)
 
 
-def _nobody_left(where: object) -> OutputError:
+def _no_person_left(where: object) -> OutputError:
     return OutputError(f"{where}: no person would be left; remove the folder instead")
 
 

@@ -29,15 +29,15 @@ class Rehearsal:
     lost_before: Mapping[str, Collection[int]] = field(default_factory=dict)
     identities: Callable[[int], int] = lambda place: 3 * place + 1
 
-    def there(self, step: str, someone: Collection[int]) -> list[int]:
-        return [one for one in someone if one not in self.lost_before.get(step, ())]
+    def there(self, step: str, clients: Collection[int]) -> list[int]:
+        return [one for one in clients if one not in self.lost_before.get(step, ())]
 
     def __post_init__(self) -> None:
         random = np.random.default_rng(self.clients)
         self.server = MaskingServer(4, self.cohort, seed=5)
-        everybody = self.there("keys", [self.identities(place) for place in range(self.clients)])
-        self.devices = {one: MaskingClient(one, 4, self.cohort, drawn_from_seed(0, 4, one)) for one in everybody}
-        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in everybody}
+        clients = self.there("keys", [self.identities(place) for place in range(self.clients)])
+        self.devices = {one: MaskingClient(one, 4, self.cohort, drawn_from_seed(0, 4, one)) for one in clients}
+        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in clients}
         self.masked: dict[int, Words] = {}
 
     def total(self) -> Words:
