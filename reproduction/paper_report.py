@@ -88,7 +88,7 @@ def how_measured(lines: Sequence[Line]) -> str:
 
 
 def warnings(report: Report) -> dict[str, list[Finding]]:
-    """By protocol in use: what its settings alone tell against the figures measured with it."""
+    """By protocol in use: what its settings alone say against the figures measured with it."""
     found = {protocol.name: fired(by_rule(protocol)) for protocol in _protocols(report)}
     return {name: findings for name, findings in found.items() if findings}
 

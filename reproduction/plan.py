@@ -211,7 +211,7 @@ def _measure(line: Line, runs: Sequence[Task], metric: str) -> OverSeeds | None:
 
 
 def measured_value(folder: RunFolder, metric: str, inactive: ActivityRange | None) -> float | None:
-    """One figure of a finished run, or of a group of its users; None where it does not tell, or nobody is in it."""
+    """One figure of a finished run, or of a group of its users; None where it was not measured, or nobody is in it."""
     result = folder.read_result()
     if metric in COSTS:
         unit, names = COSTS[metric]

@@ -68,7 +68,7 @@ def shown(outlook: Outlook, *, quiet: bool) -> Iterator[OnRunRound]:
     """Show it on stderr: live on a terminal, a line now and then elsewhere; nothing where `quiet` is set.
 
     Yields:
-        what is to be told after every round.
+        what is to be called after every round.
     """
     console = Console(stderr=True, highlight=False)
     if quiet or not (console.is_terminal or lines_wanted()):

@@ -132,7 +132,7 @@ def _about(planned: Planned, name: str) -> Entry:
 
 
 def together(records: Sequence[Record], names: Sequence[str]) -> Record:
-    """One record of all: later ones count where they tell of the same run; what `names` does not ask for goes.
+    """One record of all: later ones count where they are of the same run; what `names` does not ask for goes.
 
     Args:
         records: the oldest first.

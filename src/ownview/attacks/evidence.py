@@ -59,7 +59,7 @@ class Evidence:
 
     @property
     def empty(self) -> bool:
-        """Whether it tells nothing of any item."""
+        """Whether it says nothing of any item."""
         return not (self.listed or self.changes or self.counts)
 
     @property

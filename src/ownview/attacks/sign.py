@@ -36,7 +36,7 @@ class Principal:
 
 
 def guess(view: ServerView) -> ItemGuess | Inapplicable:
-    """Claims the smaller side; under noise, where every row moved, as many of the likelier side as samples tell."""
+    """Claims the smaller side; under noise, where every row moved, as many of the likelier side as samples imply."""
     found = [one for one in view.first() if one.changes and bool(one.touched.any())]
     if not found:
         return Inapplicable("no upload holds rows of an item table")
@@ -94,7 +94,7 @@ def _explained(one: Principal) -> float:
 
 
 def _claimed(one: Evidence, scores: Tensor, negatives: int) -> Tensor:
-    """[m] the upper side; of it as many as the client's samples tell, where negatives a positive are given."""
+    """[m] the upper side; of it as many as the client's samples imply, where negatives a positive are given."""
     likely = scores > 0
     if not (one.samples and negatives):
         return likely

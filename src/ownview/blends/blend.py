@@ -28,7 +28,7 @@ class Blend(Settings):
     """As federated as its parts: what it adds is a sum over clients."""
 
     leaves: ClassVar[str] = "what its parts send; validation wins by weights"
-    """The device, in words: it has no client of its own whose roles could tell."""
+    """The device, in words: it has no client of its own whose roles would say it."""
 
     parts: tuple[str, ...] = setting(
         ("fedease", "fednext", "fedease nearness=inf recency=inf"),

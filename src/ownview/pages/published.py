@@ -1,6 +1,6 @@
 """A model as it is published: without what too few people had, and with what its weights give away all the same.
 
-Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums tells about one
+Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums reveals about one
 person, rare items included, while a rule by exact counts would itself be a release without an account. For
 the same reason nothing is measured against people's histories there.
 """

@@ -125,4 +125,4 @@ class Federation:
         self.server.unpack(packed)
         self.clients.unpack(packed)
         self.fleet.unpack(packed)
-        self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round
+        self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not write the round

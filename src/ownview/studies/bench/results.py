@@ -82,7 +82,7 @@ _FROM_CELL = (
 
 
 def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, str]) -> Document:
-    """Everything the finished runs tell, in the order of the plan.
+    """Everything the finished runs have recorded, in the order of the plan.
 
     Args:
         suite: they belong to.
