@@ -109,8 +109,8 @@ def _honest(scene: Scene, settings: DishonestSettings, named: Row, rows: int) ->
         kept: Tensor | None = torch.load(file, weights_only=True)
         return kept, rows
     honest = honest_tens(scene, settings.rounds)
-    everybody = lists_of(honest, Crew(scene.split, PROMOTE, PLAUSIBLE, 0))
-    figures = {"exposure": everybody.exposure, "HR@10": everybody.hits}
+    honest_lists = lists_of(honest, Crew(scene.split, PROMOTE, PLAUSIBLE, 0))
+    figures = {"exposure": honest_lists.exposure, "HR@10": honest_lists.hits}
     _keep({**named, "attack": "honest", "clients": 0, **_plain(figures)})
     file.parent.mkdir(parents=True, exist_ok=True)
     torch.save(honest, file)

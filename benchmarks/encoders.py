@@ -1,4 +1,4 @@
-"""Do word vectors that come inside a package tell more of items than their words: new items by both, on validation.
+"""Do word vectors that come inside a package say more of items than their words: new items by both, on validation.
 
 pip install wordllama==0.4.0.post1
 python -m benchmarks.encoders goodbooks ml-100k-genres online-retail citeulike

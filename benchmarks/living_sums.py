@@ -96,8 +96,8 @@ def _command(what: str, *words: str) -> Line:
     found: Line = {"what": what, "seconds": time.perf_counter() - begun, "processor": used.ru_utime + used.ru_stime}
     found |= _load()
     if "--json" in words:
-        told = json.loads(said)
-        found |= {"inside": told["seconds"], "how": told["how"]}
+        answer = json.loads(said)
+        found |= {"inside": answer["seconds"], "how": answer["how"]}
     return found
 
 

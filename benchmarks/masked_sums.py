@@ -69,9 +69,11 @@ def measured(
         devices = [MaskingClient(who, 1, agreed, secrets.token_bytes, trust) for who, trust in enumerate(trusts)]
         keys = [costs.sent(device.keys().pack()) for device in devices]
     with costs.step("server: keys and shares"):
-        told = {who: one.pack() for who, one in server.introduce([Keys.unpack(one) for one in keys]).items()}
+        introductions = {who: one.pack() for who, one in server.introduce([Keys.unpack(one) for one in keys]).items()}
     with costs.step("client: shares"):
-        sealed = [costs.sent(devices[who].shares(Introduction.unpack(one)).pack()) for who, one in told.items()]
+        sealed = [
+            costs.sent(devices[who].shares(Introduction.unpack(one)).pack()) for who, one in introductions.items()
+        ]
     with costs.step("server: keys and shares"):
         boxes = server.deliver([SealedShares.unpack(one) for one in sealed])
         inboxes = {who: one.pack() for who, one in boxes.items()}
@@ -110,10 +112,10 @@ def measured(
         total -= server.masks_left([Shares.unpack(one) for one in shown], numbers)
     if not np.array_equal(total, plain):
         raise SystemExit("the masked sum is not the sum")
-    return _told(costs, clients, agreed.neighbours, survivors, numbers, len(lost))
+    return _figures(costs, clients, agreed.neighbours, survivors, numbers, len(lost))
 
 
-def _told(costs: Costs, clients: int, neighbours: int, threshold: int, numbers: int, lost: int) -> dict[str, object]:
+def _figures(costs: Costs, clients: int, neighbours: int, threshold: int, numbers: int, lost: int) -> dict[str, object]:
     early = ("client: keys", "client: shares")
     alone = {
         name: 1e3 * seconds / (clients if name in early else clients - lost)

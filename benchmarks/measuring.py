@@ -106,17 +106,17 @@ def _rounds(case: Case, split: Split, clients: torch.Tensor) -> _Lines:
     """The first is left out, unless a method needs no other or it took so long that it must do."""
     method = METHODS[case.method]()
     one = Federation(method, split, split.known_items(), FederationOptions(), 0, machine("cpu", "8GB", case.engine))
-    everybody = len(clients) == split.num_users
-    floor = bytes_of_a_round(one, 1) if everybody else None
-    if not everybody:
+    all_clients = len(clients) == split.num_users
+    floor = bytes_of_a_round(one, 1) if all_clients else None
+    if not all_clients:
         one.fleet.choose = lambda server, number: clients.sort().values  # type: ignore[method-assign]
     begun, lines = time.process_time(), list[dict[str, float]]()
     most = MOST + 1 if method.enough is None else method.enough
-    least = 1 if case.world in SIZES else 2  # growth is told by like rounds
+    least = 1 if case.world in SIZES else 2  # growth is seen in like rounds
     while len(lines) < least or (len(lines) < most and time.process_time() - begun < LONGEST):
         start, wall = time.process_time(), time.perf_counter()
         report = one.round(len(lines) + 1)
-        # The parts are told in seconds of the clock; each has its share of the CPU's.
+        # The parts are given in seconds of the clock; each has its share of the CPU's.
         share = (time.process_time() - start) / (time.perf_counter() - wall)
         lines.append({part: value * share for part, value in report.seconds.items()})
     first = method.enough is not None or len(lines) == 1

@@ -128,9 +128,9 @@ def _of_client(terms: Terms, folder: Path, history: list[int], count: int) -> di
 def _of_tabs(browser: Chromium) -> float:
     """CPU-seconds of all processes that pages run in."""
     session, browser._session = browser._session, None  # a question to the browser, not to its page
-    told = browser.call("SystemInfo.getProcessInfo")["processInfo"]
+    processes = browser.call("SystemInfo.getProcessInfo")["processInfo"]
     browser._session = session
-    return float(sum(one["cpuTime"] for one in told if one["type"] == "renderer"))
+    return float(sum(one["cpuTime"] for one in processes if one["type"] == "renderer"))
 
 
 def measured(name: str) -> dict[str, Any]:
@@ -229,8 +229,8 @@ def main() -> None:
         row = rate() if name == RATE else measured(name)
         rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"] if RESULTS.exists() else []
         rows = [one for one in rows if one["case"] != name] + [row]
-        told = {"machine": platform.machine(), "cores": os.cpu_count(), "rows": rows}
-        RESULTS.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        record = {"machine": platform.machine(), "cores": os.cpu_count(), "rows": rows}
+        RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         print(json.dumps(row), flush=True)
     if given.page:
         page()

@@ -68,10 +68,10 @@ def measured(name: str, items: int) -> Pieces:
         raise OwnviewError("the server holds the latest table of every device")
     place = torch.tensor([0])
     device = least(lambda: one.work.rehearsal(place, 1, one.newest(place)))
-    everybody = torch.arange(DEVICES)
-    one.clients.begin(one.server.download(1, everybody[:0]), everybody)
+    clients = torch.arange(DEVICES)
+    one.clients.begin(one.server.download(1, clients[:0]), clients)
     messages, codec = [], one.terms.codec
-    for block in one.work.blocks(everybody):
+    for block in one.work.blocks(clients):
         upload = one.work.do(one.work.samples(1, block), one.server.download(1, block))
         messages += [codec.write_upload(upload.one(k), 1) for k in range(len(upload.clients))]
     total = one.server.begin(1)
@@ -87,10 +87,10 @@ def measured(name: str, items: int) -> Pieces:
     def end() -> Callable[[], None]:
         arrived = one.server.begin(1)
         arrived.merge(packed)
-        return lambda: one.server.finish(1, arrived, everybody)
+        return lambda: one.server.finish(1, arrived, clients)
 
     finish = least(end)
-    down = codec.dense_download(one.server.download(1, everybody[:0]))  # with many devices nothing is zero
+    down = codec.dense_download(one.server.download(1, clients[:0]))  # with many devices nothing is zero
     up = round(sum(map(len, messages)) / DEVICES)
     sums = sum(value.nbytes for value in packed.values())
     rounds = enough_rounds(made)

@@ -62,11 +62,11 @@ class Trial:
 
     def together(self) -> float:
         """Train a little; which share of the squares of the rows' movement lies along the mean movement."""
-        everybody = torch.arange(self.setup.split.num_users)
-        begun = self.federation.predicting(everybody[:1], None)[0]["items"][0].clone()
+        clients = torch.arange(self.setup.split.num_users)
+        begun = self.federation.predicting(clients[:1], None)[0]["items"][0].clone()
         for number in range(1, EARLY + 1):
             self.trainer.round(number)
-        moved = self.federation.predicting(everybody, None)[0]["items"] - begun
+        moved = self.federation.predicting(clients, None)[0]["items"] - begun
         moved = moved[moved.abs().sum(-1) > 0]
         along = moved.mean(0) / moved.mean(0).norm()
         return float((moved @ along).square().sum() / moved.square().sum())

@@ -70,8 +70,8 @@ class Chains:
         now, last = homes[:, 0].copy(), homes[:, 0].copy()
         for step in range(LENGTH + 2):
             last = now.copy()
-            goes = random.random(users) > STAY
-            now = np.where(goes, homes[np.arange(users), random.integers(0, HOMES, users)], now)
+            moves = random.random(users) > STAY
+            now = np.where(moves, homes[np.arange(users), random.integers(0, HOMES, users)], now)
             for one in range(GROUPS):
                 _take(items, step, np.flatnonzero(now == one), np.flatnonzero(group == one), popularity, random)
         return cls(items, homes, last, group, popularity)

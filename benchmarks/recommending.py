@@ -49,10 +49,10 @@ def _row(run: Run, k: int) -> list[str]:
         new = _words(*_timed(lambda: run.recommend(run.newcomer(history), k)))
     except SettingError:
         pass
-    everybody = _timed(lambda: run.recommend_many(k=k))
+    all_users = _timed(lambda: run.recommend_many(k=k))
     count = run.recommend_many(k=1).height
     one = [statistics.median(part) for part in zip(*single, strict=True)]
-    return [run.folder.path.name, _words(*read), _words(*one), new, _words(*everybody), f"{count:,}"]
+    return [run.folder.path.name, _words(*read), _words(*one), new, _words(*all_users), f"{count:,}"]
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, float]:

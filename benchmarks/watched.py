@@ -60,18 +60,18 @@ def watched(command: list[str]) -> Watched:
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
         while True:
-            told = _read(ready, process.stdout)
+            output = _read(ready, process.stdout)
             now = time.monotonic()
             peak = max(peak, _memory(process.pid))
-            if told is None:
+            if output is None:
                 continue
             if now - last > silence:
                 silence, after = now - last, line
             last = now
-            if not told:
+            if not output:
                 break
-            line = told.decode(errors="replace").rstrip().rpartition("\n")[2] or line
-            sys.stdout.write(f"{now - began:7.1f} {told.decode(errors='replace')}")
+            line = output.decode(errors="replace").rstrip().rpartition("\n")[2] or line
+            sys.stdout.write(f"{now - began:7.1f} {output.decode(errors='replace')}")
             sys.stdout.flush()
     code = process.wait()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -52,7 +52,7 @@ def histories() -> tuple[list[str], list[str], list[list[str]]]:
     return ids, [data.title(int(item)) for item in kept], [[str(data.items[item]) for item in row] for row in rows]
 
 
-def told(url: str) -> dict[str, Any]:
+def read_status(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{url}/v1/status", timeout=10) as answer:
         found: dict[str, Any] = json.loads(answer.read())
     return found
@@ -68,7 +68,7 @@ def wait(condition: Any, what: str) -> None:
 
 def answers(url: str) -> bool:
     try:
-        return bool(told(url))
+        return bool(read_status(url))
     except OSError:
         return False
 
@@ -131,8 +131,8 @@ def main() -> None:
         terms = Terms.read(agreement.read_bytes())
         send(terms, readers[:-4])  # those who take back do not count in the end
         send(terms, readers[-4:])  # the batch is full now
-        wait(lambda: told(servers["b"])["contributions"], "the opening of the batch")
-        status = told(servers["b"])
+        wait(lambda: read_status(servers["b"])["contributions"], "the opening of the batch")
+        status = read_status(servers["b"])
     finally:
         for process in running:
             process.terminate()

@@ -73,10 +73,10 @@ def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:
     differing = [name for name in wanted if mine.get(name) != wanted[name]]
     if any(not _is_number(wanted[name]) for name in differing):
         return None
-    told = [f"{name} {mine.get(name)} here, {wanted[name]} there" for name in differing]
+    differences = [f"{name} {mine.get(name)} here, {wanted[name]} there" for name in differing]
     if here.protocol.selection != asked.protocol.selection:
-        told.append(f"round chosen on {here.protocol.selection} here, on {asked.protocol.selection} there")
-    return told
+        differences.append(f"round chosen on {here.protocol.selection} here, on {asked.protocol.selection} there")
+    return differences
 
 
 def _is_number(value: Any) -> bool:

@@ -88,9 +88,9 @@ def how_measured(lines: Sequence[Line]) -> str:
 
 
 def warnings(report: Report) -> dict[str, list[Finding]]:
-    """By protocol in use: what its settings alone tell against the figures measured with it."""
+    """By protocol in use: what its settings alone say against the figures measured with it."""
     found = {protocol.name: fired(by_rule(protocol)) for protocol in _protocols(report)}
-    return {name: told for name, told in found.items() if told}
+    return {name: findings for name, findings in found.items() if findings}
 
 
 def line_texts(line: Line) -> dict[str, list[str]]:
@@ -152,7 +152,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "revisions": _provenance(report, "revision"),
         "devices": _provenance(report, "device"),
         "protocols": {one.name: one.plain() for one in _protocols(report)},
-        "findings": {name: [one.to_dict() for one in told] for name, told in warnings(report).items()},
+        "findings": {name: [one.to_dict() for one in findings] for name, findings in warnings(report).items()},
         "summary": report.summary(),
         "lines": [_plain(line) for line in report.lines],
     }
@@ -219,13 +219,13 @@ def _pairs(values: dict[str, Any]) -> str:
 
 
 def _protocol_section(report: Report) -> list[str]:
-    told = warnings(report)
+    findings = warnings(report)
     lines = ["## Protocols", ""]
     for protocol in _protocols(report):
         differs = {name: value for name, value in protocol.plain().items() if value != HONEST.plain()[name]}
         differs.pop("name", None)
         lines.append(f"- `{protocol.name}`: " + (_pairs(differs) if differs else "Ownview's default") + ".")
-        lines += [f"  - **{one.probe}**: {one.sentence}." for one in told.get(protocol.name, ())]
+        lines += [f"  - **{one.probe}**: {one.sentence}." for one in findings.get(protocol.name, ())]
     return [*lines, "", "What is not named is as in `honest`."]
 
 

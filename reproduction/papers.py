@@ -84,7 +84,7 @@ def select(paper: str, tables: Sequence[str] = (), data: Sequence[str] = ()) -> 
         data: the paper's datasets or, for one with a filter of its own, the name before ">="; all where empty.
 
     Raises:
-        SettingError: a table or dataset that is not there; tells the nearest and lists all.
+        SettingError: a table or dataset that is not there; names the nearest and lists all.
     """
     found = [figure for figure in figures() if figure.paper == paper]
     if tables:

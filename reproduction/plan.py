@@ -211,12 +211,12 @@ def _measure(line: Line, runs: Sequence[Task], metric: str) -> OverSeeds | None:
 
 
 def measured_value(folder: RunFolder, metric: str, inactive: ActivityRange | None) -> float | None:
-    """One figure of a finished run, or of a group of its users; None where it does not tell, or nobody is in it."""
+    """One figure of a finished run, or of a group of its users; None where it was not measured, or nobody is in it."""
     result = folder.read_result()
     if metric in COSTS:
         unit, names = COSTS[metric]
-        told = {**result.get("cost", {}), **folder.read_note("cost")}
-        known = [value for name in names if (value := _at(told, name)) is not None]
+        costs = {**result.get("cost", {}), **folder.read_note("cost")}
+        known = [value for name in names if (value := _at(costs, name)) is not None]
         return float(known[0]) / unit if known else None
     return float(result["test"][metric]) if inactive is None else _mean_of_group(folder, metric, inactive)
 

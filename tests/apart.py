@@ -72,12 +72,12 @@ class Apart:
         self.kept = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         first, second = self.kept
         streams = Stream(first.fileno() if out is None else out), Stream(second.fileno() if err is None else err)
-        told = Given(
+        given = Given(
             tuple(map(str, arguments)), str(Path.cwd()), {**os.environ, **(environment or {})}, streams, within
         )
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["ownview.round.loaded_once", "ownview.runs.run", "ownview.cli.experiments.run"])
-        self.process = context.Process(target=_live, args=(told,), daemon=True)
+        self.process = context.Process(target=_live, args=(given,), daemon=True)
         self.process.start()
 
     def printed(self) -> str:
@@ -117,22 +117,22 @@ class Apart:
         self.process.kill()
 
 
-def _live(told: Given) -> None:
+def _live(task: Given) -> None:
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # commands start processes
-    os.chdir(told.folder)
+    os.chdir(task.folder)
     os.environ.clear()
-    os.environ.update(told.environment)
-    for number, stream in enumerate(told.streams, start=1):
+    os.environ.update(task.environment)
+    for number, stream in enumerate(task.streams, start=1):
         os.dup2(stream.number, number)
     # Those that are there were opened on other files and in another environment, and keep what they know of them.
     encoding = os.environ.get("PYTHONIOENCODING")
     sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding=encoding, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = ["ownview", *told.arguments]
+    sys.argv = ["ownview", *task.arguments]
     from ownview.cli.main import entry
 
-    with told.within():
+    with task.within():
         entry()
 
 

@@ -78,8 +78,8 @@ def mean_of_each(changes: ov.Params, values: ov.Params, arrived: ov.Arrived) -> 
 
 def mean_of_coordinates(changes: Tensor, weights: Tensor) -> Tensor:
     # Rows that were not sent are 0: a mean over everybody needs everybody's weight.
-    everybody = weights.amax(1)
-    return torch.einsum("u,u...->...", everybody / everybody.sum(), changes)
+    weight = weights.amax(1)
+    return torch.einsum("u,u...->...", weight / weight.sum(), changes)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_scaffolds_shared_control_is_the_mean_of_everybodys(clients: str) -> Non
         loss = one.round(number).loss
         assert loss is not None
         assert loss != 0.0, "a closing has no loss; that of training counts"
-    everybody = one.clients.whole("own control", torch.arange(9))
-    assert float(everybody.abs().sum()) > 0.0
-    assert_close({"": one.server.shared["control"]}, {"": everybody.mean(0)}, 1e-12)
+    controls = one.clients.whole("own control", torch.arange(9))
+    assert float(controls.abs().sum()) > 0.0
+    assert_close({"": one.server.shared["control"]}, {"": controls.mean(0)}, 1e-12)
 
 
 def test_the_trimmed_mean_is_that_of_the_federations_setting() -> None:

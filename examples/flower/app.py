@@ -92,7 +92,7 @@ def require_no_masks(agreement: Agreement) -> None:
 class GridTransport:
     """The coordinator's end of a carrier (`ownview.deploy.transport.Transport`) over Flower's grid.
 
-    Flower numbers nodes anew in every run; places are known by the names that their nodes tell at the beginning.
+    Flower numbers nodes anew in every run; places are known by the names that their nodes send at the beginning.
 
     Args:
         grid: of the run.

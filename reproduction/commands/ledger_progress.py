@@ -68,7 +68,7 @@ def shown(outlook: Outlook, *, quiet: bool) -> Iterator[OnRunRound]:
     """Show it on stderr: live on a terminal, a line now and then elsewhere; nothing where `quiet` is set.
 
     Yields:
-        what is to be told after every round.
+        what is to be called after every round.
     """
     console = Console(stderr=True, highlight=False)
     if quiet or not (console.is_terminal or lines_wanted()):
@@ -78,13 +78,13 @@ def shown(outlook: Outlook, *, quiet: bool) -> Iterator[OnRunRound]:
         with Live(console=console, refresh_per_second=2, transient=True, get_renderable=lambda: _panel(outlook)):
             yield outlook.round_done
         return
-    told = outlook.clock()
+    printed = outlook.clock()
 
     def round_done(folder: Path, number: int, metrics: dict[str, float]) -> None:
-        nonlocal told
+        nonlocal printed
         outlook.round_done(folder, number, metrics)
-        if outlook.clock() - told >= _EVERY:
-            told = outlook.clock()
+        if outlook.clock() - printed >= _EVERY:
+            printed = outlook.clock()
             console.print(f"ledger: {outlook.words()} ({folder.name})", soft_wrap=True, markup=False)
 
     yield round_done

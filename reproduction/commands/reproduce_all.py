@@ -77,7 +77,7 @@ class Asked:
 
 
 def stages_of(names: Sequence[str]) -> list[Stage]:
-    """By name; an error tells the nearest."""
+    """By name; an error names the nearest."""
     for name in names:
         require_known(name, [str(one) for one in Stage], f"--stage {name}: no such stage")
     return [Stage(name) for name in names]
@@ -113,7 +113,7 @@ def _check(asked: Asked) -> None:
 
 
 def require_published(data: Sequence[str]) -> None:
-    """Refuse datasets that nothing is about; an error tells the nearest."""
+    """Refuse datasets that nothing is about; an error names the nearest."""
     known = [*datasets(), *(one.experiment.data for _, one in unseen())] if data else []
     for name in data:
         require_known(name, known, f"--data {name}: no published figure and no row is about it")

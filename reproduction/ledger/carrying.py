@@ -72,8 +72,8 @@ class Keeper:
 
     def leave_out(self, one: Wanted, reason: str, seconds: float | None = None) -> None:
         """Note that a run came to nothing, or was not begun."""
-        told = left_out(one.planned, one.name, reason, seconds)
-        self._write(Record(left={one.run: told}, not_found=self.record.not_found))
+        entry = left_out(one.planned, one.name, reason, seconds)
+        self._write(Record(left={one.run: entry}, not_found=self.record.not_found))
 
     def _write(self, new: Record) -> None:
         self.record = self._joined([self.record, new])
@@ -95,7 +95,7 @@ def within(runs: Sequence[Wanted], keeper: Keeper, longest: float | None, device
 
     Args:
         runs: that are not recorded.
-        keeper: whose record tells what took how long, and takes the notes.
+        keeper: whose record says what took how long, and takes the notes.
         longest: seconds; all runs stay where None.
         device: the kind of machine they would run on.
     """
@@ -130,8 +130,8 @@ def carry(
         jobs: side by side.
         memory: for each of them.
         data_dir: where datasets are.
-        on_round: told after every round of every run.
-        on_finished: told of every run that was taken up.
+        on_round: called after every round of every run.
+        on_finished: called for every run that was taken up.
         remove: a run's folder, once it is recorded.
     """
     by_folder = {one.planned.folder: one for one in runs}

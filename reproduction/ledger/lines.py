@@ -178,9 +178,9 @@ def _line(
         return Line(row, figure, here, honest, verdict_of(figure, here.over.mean))
     if row.setup is not None and row.setup.dataset in record.not_found:
         return Line(row, figure, None, honest, Verdict.NO_DATA)
-    if row.here is not None and (told := left.get(row.here.name)):
-        verdict = Verdict.TOO_LARGE if told[0]["kind"] == "too large" else Verdict.FAILED
-        return Line(row, figure, None, honest, verdict, _in_short(told[0]["reason"]))
+    if row.here is not None and (entries := left.get(row.here.name)):
+        verdict = Verdict.TOO_LARGE if entries[0]["kind"] == "too large" else Verdict.FAILED
+        return Line(row, figure, None, honest, verdict, _in_short(entries[0]["reason"]))
     return Line(row, figure, None, honest, Verdict.NOT_RUN, row.reason)
 
 
@@ -202,8 +202,8 @@ def _seeds(
 ) -> Seeds | None:  # fmt: skip
     entries = [] if asked is None else known.get(asked.name, [])
     values = {one["seed"]: _value(one, metric, group) for one in entries}
-    told = {seed: value for seed, value in values.items() if value is not None}
-    return Seeds(told) if told else None
+    measured = {seed: value for seed, value in values.items() if value is not None}
+    return Seeds(measured) if measured else None
 
 
 def _value(one: Entry, metric: str, group: str) -> float | None:

@@ -179,11 +179,11 @@ def _own(lines: Sequence[NoiseLine], uploads: UploadRecord) -> list[str]:
 
 def _sources(lines: Sequence[NoiseLine], uploads: UploadRecord) -> str:
     names = {one.name for one in lines if one.cells(uploads)[3] != _NOTHING}
-    told = [one for (name, _), one in sorted(uploads.attacks.items()) if name in names]
-    done = {one["row"] for one in told if one["round"] == 1}
-    revisions = dict.fromkeys(str(one["provenance"]["revision"]) for one in told)
+    attacked = [one for (name, _), one in sorted(uploads.attacks.items()) if name in names]
+    done = {one["row"] for one in attacked if one["round"] == 1}
+    revisions = dict.fromkeys(str(one["provenance"]["revision"]) for one in attacked)
     said = f"Uploads of {len(done)} of {len(names)} settings have been attacked: {CLIENTS} users, seed {SEED}"
-    return f"{said}; revision {', '.join(revisions)}." if told else f"{said}."
+    return f"{said}; revision {', '.join(revisions)}." if attacked else f"{said}."
 
 
 def _auc(found: Entry | None, absent: str) -> str:

@@ -65,8 +65,8 @@ def _counts(found: Sequence[Line]) -> list[str]:
         counts = Counter(line.verdict for line in lines)
         ran = sum(line.verdict.ran for line in lines)
         # Spaces at which no line is broken: columns are narrow.
-        told = f"{ran} ({share(ran, len(lines))})".replace(" ", "\xa0")
-        rows.append([paper, str(len(lines)), told, *(str(counts[one]) for one in kinds)])
+        cell = f"{ran} ({share(ran, len(lines))})".replace(" ", "\xa0")
+        rows.append([paper, str(len(lines)), cell, *(str(counts[one]) for one in kinds)])
     return [
         *table_lines(["paper", "figures", "run", *map(str, kinds)], rows),
         "",
@@ -124,12 +124,12 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 def _reasons(lines: Sequence[Line]) -> list[str]:
     """Why figures failed or cannot be run, each reason once."""
-    told = grouped(
+    reasons = grouped(
         ((str(line.verdict), line.why), f"{line.figure.method} on {line.figure.data}")
         for line in lines
         if line.why and line.verdict is not Verdict.TOO_LARGE
     )
-    found = [f"- {verdict}: {', '.join(dict.fromkeys(who))}: {why}" for (verdict, why), who in told.items()]
+    found = [f"- {verdict}: {', '.join(dict.fromkeys(who))}: {why}" for (verdict, why), who in reasons.items()]
     return ["", *found] if found else []
 
 
@@ -173,7 +173,7 @@ def _sources(record: Record) -> list[str]:
         return ["Nothing was recorded for the ledger yet; what stands above was recorded by [suites](results.md)."]
     machines = Counter(_machine(one.get("machine", {})) for one in known)
     hours = sum(one["seconds"] for one in record.runs.values()) / 3600
-    told = [
+    sources = [
         f"- {counted(len(known), 'run')}, {hours:.1f} hours of training in all; runs of [suites](results.md) that are "
         "what a row asks for count too",
         f"- machines: {_each(machines)}",
@@ -181,8 +181,8 @@ def _sources(record: Record) -> list[str]:
         f"- torch: {_each(Counter(str(one.get('packages', {}).get('torch')) for one in known))}",
     ]
     if record.not_found:
-        told.append(f"- data not to be had: {', '.join(sorted(record.not_found))}")
-    return told
+        sources.append(f"- data not to be had: {', '.join(sorted(record.not_found))}")
+    return sources
 
 
 def _machine(values: Any) -> str:

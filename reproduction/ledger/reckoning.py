@@ -57,7 +57,7 @@ class Reckoning:
     there are none, on any data; where there are none either, over all runs.
 
     Args:
-        record: runs that tell their seconds.
+        record: runs that have recorded their seconds.
         device: the kind of machine: runs on others do not count.
     """
 

@@ -84,7 +84,7 @@ def entry_of(planned: Planned, name: str, groups: Iterable[str]) -> Entry:
     folder, asked = RunFolder(planned.folder), planned.experiment
     result, values = folder.read_result(), asked.resolved(asked.model()).to_dict()
     costs = {metric: measured_value(folder, metric, None) for metric in COSTS}
-    told = {metric: value for metric, value in costs.items() if value is not None}
+    measured = {metric: value for metric, value in costs.items() if value is not None}
     by_group = {
         group: {metric: measured_value(folder, metric, ActivityRange.parse(group)) for metric in _METRICS[2:]}
         for group in groups
@@ -94,7 +94,7 @@ def entry_of(planned: Planned, name: str, groups: Iterable[str]) -> Entry:
         **{field: result[field] for field in _FROM_RESULT},
         "test": {metric: result["test"][metric] for metric in _METRICS if metric in result["test"]},
         **({"groups": by_group} if by_group else {}),
-        **({"cost": told} if told else {}),
+        **({"cost": measured} if measured else {}),
         "seconds": result["seconds"],
         "peak_memory_bytes": result["peak_memory_bytes"],
         "experiment": {field: values[field] for field in _FROM_EXPERIMENT},
@@ -132,7 +132,7 @@ def _about(planned: Planned, name: str) -> Entry:
 
 
 def together(records: Sequence[Record], names: Sequence[str]) -> Record:
-    """One record of all: later ones count where they tell of the same run; what `names` does not ask for goes.
+    """One record of all: later ones count where they are of the same run; what `names` does not ask for goes.
 
     Args:
         records: the oldest first.

@@ -153,7 +153,7 @@ def attacked(target: Target, device: str, memory: str, data_dir: Path | None) ->
 
 
 def together(records: Sequence[UploadRecord]) -> UploadRecord:
-    """One record of all; later ones count where they tell of the same upload."""
+    """One record of all; later ones count where they are of the same upload."""
     attacks = {key: one for record in records for key, one in record.attacks.items()}
     protocols = {name: plain for record in records for name, plain in record.protocols.items()}
     return UploadRecord(attacks, protocols)

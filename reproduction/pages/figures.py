@@ -122,10 +122,10 @@ class Records:
         """How a row stands against the best of its column, in any measure that the suite compares rows in."""
         self.cell(suite, data, protocol, row, NDCG)  # refuses what there is not
         asked = {"data": data, "protocol": protocol, "method": row, "metric": metric}
-        told = [one for one in self.documents[suite]["comparison"] if asked.items() <= one.items()]
-        if not told:
+        entries = [one for one in self.documents[suite]["comparison"] if asked.items() <= one.items()]
+        if not entries:
             raise OutputError(f"{suite}: {data} {protocol} {row}: its record does not compare rows in {metric}")
-        return dict(told[0])
+        return dict(entries[0])
 
     def tried(self, suite: str, data: str, protocol: str, row: str) -> int:
         """How many settings a row was chosen from."""
@@ -271,13 +271,13 @@ def _small_table(known: Records, found: re.Match[str]) -> str:
             known.cell(found["suite"], shown[0].data, protocol, row, NDCG)  # says which rows there are
         rows.append([name, *(_pair(table, row, protocol, digits) for table in shown)])
     seeds = max((table.seeds for table in shown), default=1)
-    told = [note for table in shown for note in _under(table, protocol)]
+    notes = [note for table in shown for note in _under(table, protocol)]
     legend = (
         f"HR@10 / NDCG@10, {'one seed' if seeds == 1 else f'means over up to {seeds} seeds'}, from `results/"
         f"{found['suite']}.json`. **Bold**: the best row of the record; {SIGNS[Mark.LEVEL]}: cannot be told from it; "
         f"{NOT_ABOVE}: cannot be told to be above the yardsticks."
     )
-    return "\n".join([*table_lines(["", *(table.data for table in shown)], rows), "", legend, *told, ""])
+    return "\n".join([*table_lines(["", *(table.data for table in shown)], rows), "", legend, *notes, ""])
 
 
 def _under(table: Comparison, protocol: str) -> list[str]:

@@ -48,6 +48,6 @@ def _short(values: Document, chosen: Sequence[Comparison]) -> str:
     for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {rounds_of(runs)}, {seeds_of(runs)}, 95 % interval over users:", ""]
-        told = (*pooling(table.cells), table.settings, table.legend)
-        lines += [*markdown_table(table), "", *warnings_of(table), *(f"- {one}" for one in told), ""]
+        notes = (*pooling(table.cells), table.settings, table.legend)
+        lines += [*markdown_table(table), "", *warnings_of(table), *(f"- {one}" for one in notes), ""]
     return "\n".join(["", *lines])

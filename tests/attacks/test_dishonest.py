@@ -145,10 +145,10 @@ def test_the_command_says_how_far_liars_get(
     monkeypatch.chdir(tmp_path)
     write_world(tmp_path / "world.csv")
     asked = ("attack", "fedease", "--data", "world.csv", "--dishonest")
-    told = ownview(*asked, "-o", "found.json")
-    assert told.code == 0, told.err
-    assert "promote, boosted: 1 client: an item that few have stands in" in told.words
-    assert "no single history of at most 3 items can bring any one item into more than" in told.words
+    outcome = ownview(*asked, "-o", "found.json")
+    assert outcome.code == 0, outcome.err
+    assert "promote, boosted: 1 client: an item that few have stands in" in outcome.words
+    assert "no single history of at most 3 items can bring any one item into more than" in outcome.words
     attacks = json.loads(Path("found.json").read_text())["attacks"]
     assert {one["attack"] for one in attacks} >= {"promote, plausible", "demote, norm-bounded", "degrade, boosted"}
     assert all(one["values"]["refused"] == one["values"]["sent"] for one in attacks if "plausible" not in one["attack"])
@@ -177,9 +177,11 @@ def test_the_command_tries_the_goals_and_means_that_are_named(
     monkeypatch.chdir(tmp_path)
     write_world(tmp_path / "world.csv")
     asked = ("attack", "fedmf", "--data", "world.csv", "--rounds", "1", "--dishonest", "--json")
-    told = ownview(*asked, "--goal", "promote", "--goal", "degrade", "--means", "pieck-ipe", "--means", "spattack-l-d")
-    assert told.code == 0, told.err
-    tried = [one["attack"] for one in json.loads(told.out)["attacks"]]
+    outcome = ownview(
+        *asked, "--goal", "promote", "--goal", "degrade", "--means", "pieck-ipe", "--means", "spattack-l-d"
+    )
+    assert outcome.code == 0, outcome.err
+    tried = [one["attack"] for one in json.loads(outcome.out)["attacks"]]
     assert [*dict.fromkeys(tried)] == ["promote, pieck-ipe", "degrade, spattack-l-d"]
 
 

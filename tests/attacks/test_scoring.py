@@ -26,14 +26,14 @@ def test_figures_of_a_guess_are_means_over_clients() -> None:
 
 
 @pytest.mark.parametrize(
-    ("users", "items", "applies", "succeeds", "told"),
+    ("users", "items", "applies", "succeeds", "words"),
     [
         (3, 5, True, True, "the server reads a user's items"),  # one in 126^3 by chance
         (1, 1, False, False, "cannot be told of so few items"),  # one in nine
     ],
 )
 def test_of_few_items_a_perfect_guess_is_told_from_chance_or_not_at_all(
-    users: int, items: int, applies: bool, succeeds: bool, told: str
+    users: int, items: int, applies: bool, succeeds: bool, words: str
 ) -> None:
     truth = Ragged(torch.arange(users + 1) * items, (torch.arange(users * items) * 2) % 9)
     scores = torch.zeros(users, 9)
@@ -42,7 +42,7 @@ def test_of_few_items_a_perfect_guess_is_told_from_chance_or_not_at_all(
     found = items_scored("a", "one upload", ItemGuess(torch.arange(users), scores > 0, scores), truth, 0)
     assert found.values["AUC"] == 1
     assert (found.applies, found.succeeds) == (applies, succeeds)
-    assert told in found.sentence
+    assert words in found.sentence
 
 
 def test_areas_count_ties_half_and_know_nothing_of_nobody() -> None:

@@ -122,10 +122,10 @@ def test_every_method_is_attacked_by_the_form_of_its_messages(method: str) -> No
 
 
 def test_who_is_trusted_is_said() -> None:
-    told = {mode: from_one_upload(scene("fedease", privacy=mode), 6) for mode in ("none", "central:epsilon=8")}
-    assert told["none"].succeeds
-    assert "trusted" not in told["none"].sentence
-    assert told["central:epsilon=8"].sentence.endswith("; it adds the noise and is trusted")
+    findings = {mode: from_one_upload(scene("fedease", privacy=mode), 6) for mode in ("none", "central:epsilon=8")}
+    assert findings["none"].succeeds
+    assert "trusted" not in findings["none"].sentence
+    assert findings["central:epsilon=8"].sentence.endswith("; it adds the noise and is trusted")
 
 
 def test_a_table_that_was_mixed_with_the_received_one_moved_by_training_alone() -> None:

@@ -130,9 +130,9 @@ def test_rows_about_unknown_and_repeated_items_are_told_and_a_file_without_any_k
     file = tmp_path / "items.csv"
     file.write_text("item,title\n1,one\n1,another\n9,nine\n")
     data = read(tmp_path / "rows.csv", titles=file)
-    told = " ".join(data.reading)
-    assert "items.csv: 1 row about an item that stands above; the first with a title counts" in told
-    assert "items.csv: 1 item not in the data, left out" in told
+    notes = " ".join(data.reading)
+    assert "items.csv: 1 row about an item that stands above; the first with a title counts" in notes
+    assert "items.csv: 1 item not in the data, left out" in notes
     assert data.titles == ("one", "2")
     file.write_text("item,title\nx,one\ny,two\n")
     with pytest.raises(DataError, match=r"names none of the 2 items, such as 1; found 'x' in its column of items"):

@@ -138,10 +138,12 @@ def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions
     assert described["parts"] == ["popularity", "ease", "markov"]
     assert described["weights"] == weights.tolist()
     assert described["weights_tried"] > 60, "more than the lattice"
-    told = ", ".join(
+    weights_words = ", ".join(
         f"{name} {one:.2f}" for name, one in zip(("popularity", "ease", "markov"), weights[0], strict=True)
     )
-    assert finished.result["notes"][-1].startswith(f"blend: weights of the 3 parts, chosen on validation: {told}")
+    assert finished.result["notes"][-1].startswith(
+        f"blend: weights of the 3 parts, chosen on validation: {weights_words}"
+    )
     assert len(finished.recommend(finished.folder.read_users()["user"][0], 3)) == 3
 
 
@@ -234,11 +236,11 @@ def test_text_is_a_part_that_counts_by_its_weight_and_speaks_of_new_items(name: 
     split = asked.prepare(world.with_tables(items={"item": world.items.tolist(), "title": titles}))
     assert (split.num_new > 0) == (name == "new-items")
     models = (Blend(parts=("text", "fedease"), weights=(0.3, 0.7, 0.3, 0.7)), build("text", {}), build("fedease", {}))
-    everybody, found = torch.arange(split.num_users), []
+    users, found = torch.arange(split.num_users), []
     for model in models:
         one = trainer(model, split, asked, FederationOptions(), 0, machine)
         one.round(1)
-        found.append(one.asked(split.test).scores(everybody, None).double())
+        found.append(one.asked(split.test).scores(users, None).double())
     blended, *parts = found
     expected = torch.zeros_like(blended)
     for weight, scores in zip((0.3, 0.7), parts, strict=True):

@@ -265,10 +265,10 @@ def test_light_dark_and_print(browser: Chromium, page: Callable[[str], Path]) ->
 def test_what_the_page_is_stands_in_it(browser: Chromium, page: Callable[[str], Path]) -> None:
     opened(browser, page("whole"))
     browser.click("#about summary")
-    told = texts(browser, "#about")[0]
+    about = texts(browser, "#about")[0]
     for part in ("are those of the full model", "pairs of its items, once", "protocol honest", "HR@10"):
-        assert part in told
-    assert "undefined" not in told
+        assert part in about
+    assert "undefined" not in about
 
 
 def test_connections_are_forbidden(browser: Chromium, page: Callable[[str], Path]) -> None:

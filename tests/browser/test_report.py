@@ -242,10 +242,10 @@ def test_names_of_items_are_text(opened: Chromium) -> None:
 def test_a_number_tells_its_protocol_seeds_and_settings(opened: Chromium) -> None:
     cell = '[data-method="fedmf (learning_rate=0.01)"][data-protocol=honest][data-metric="HR@10"]'
     opened.hover(cell)
-    told = text(opened, "#tooltip")
+    tooltip = text(opened, "#tooltip")
     assert not opened.run("document.getElementById('tooltip').hidden")
     for part in ("protocol honest", "of all items", "2 seeds (0, 1)", "95 % interval", "embedding_size 4", "of 4"):
-        assert part in told
+        assert part in tooltip
     opened.run(f"document.querySelector({json.dumps(cell)}).focus()")
     opened.press("Escape")
     assert opened.run("document.getElementById('tooltip').hidden")
@@ -311,14 +311,14 @@ def test_a_verdict_comes_first_and_the_rest_unfolds(
     browser: Chromium, sittings: Path, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     path = tmp_path / "verdict.html"
-    told = ("Of 100 people, 18 are served.", "Take <b>fedease</b>.")
+    sentences = ("Of 100 people, 18 are served.", "Take <b>fedease</b>.")
     runs = find_runs([sittings.parent / "runs"])
-    path.write_text(render(gather(runs, title="sittings", verdict=told)), encoding="utf-8")
+    path.write_text(render(gather(runs, title="sittings", verdict=sentences)), encoding="utf-8")
     browser.requests.clear()
     browser.size(*size, phone=size == PHONE)
     browser.open(path)
     assert browser.run("document.querySelector('#main > section').id") == "verdict"
-    assert browser.run("[...document.querySelectorAll('#verdict p')].map((one) => one.textContent)") == list(told)
+    assert browser.run("[...document.querySelectorAll('#verdict p')].map((one) => one.textContent)") == list(sentences)
     tall = browser.run("document.documentElement.scrollHeight")
     assert browser.run("document.getElementById('bar').hidden && !document.getElementById('rest').open")
     browser.run("document.getElementById('rest').open = true")

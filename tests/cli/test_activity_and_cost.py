@@ -84,9 +84,9 @@ def test_run_prints_and_writes_the_cost(world: Path, ownview: Callable[..., Outc
     assert result["bytes_up_per_client"] < headings + cost["bytes_up_per_client"]
     laps = [json.loads(line)["seconds"]["server"] for line in Path("run/rounds.jsonl").read_text().splitlines()]
     assert cost["seconds"]["server"] == pytest.approx(sum(laps) / len(laps), abs=1e-6)
-    down, up_told = (readable(result[f"bytes_{way}_per_client"]) for way in ("down", "up"))
-    told = f"cost: client 976 bytes, server 960 bytes, down {down} and up {up_told} a round of "
-    assert re.search(told + r"[\d.e-]+ s \(slowest client [\d.e-]+, server [\d.e-]+\)", outcome.words)
+    down, upload = (readable(result[f"bytes_{way}_per_client"]) for way in ("down", "up"))
+    cost_line = f"cost: client 976 bytes, server 960 bytes, down {down} and up {upload} a round of "
+    assert re.search(cost_line + r"[\d.e-]+ s \(slowest client [\d.e-]+, server [\d.e-]+\)", outcome.words)
 
 
 def test_a_model_that_is_not_federated_has_groups_but_no_cost(world: Path, ownview: Callable[..., Outcome]) -> None:
@@ -116,8 +116,8 @@ def test_inactive_comes_from_a_config_and_the_option_overrides_it(world: Path, o
 
 def test_a_range_without_users_is_refused_before_training(world: Path, ownview: Callable[..., Outcome]) -> None:
     outcome = ownview("run", "fedmf", "--data", world, "--inactive", "26:30", "--out", "run")
-    told = "ownview: setting inactive='26:30': no ranked user has so many interactions; expected a range that meets "
-    assert outcome == Outcome(2, "", told + "6 to 25, such as 6:15\n")
+    message = "ownview: setting inactive='26:30': no ranked user has so many interactions; expected a range that meets "
+    assert outcome == Outcome(2, "", message + "6 to 25, such as 6:15\n")
     assert not Path("run").exists()
 
 

@@ -216,8 +216,8 @@ def test_stopped_comparison_names_the_way_on_and_goes_on(world: Path, ownview: C
     arguments = ("compare", "pfedrec", "local-only", "--data", world, "--rounds", "3", "--out", "all")
     with signalled(signal.SIGINT, RunFolder, "append_round", times=5):
         stopped = ownview(*arguments)
-    told = "ownview: stopped with 1 of 2 runs finished; go on by the same command with --resume all\n"
-    assert stopped == Outcome(130, "", told)
+    message = "ownview: stopped with 1 of 2 runs finished; go on by the same command with --resume all\n"
+    assert stopped == Outcome(130, "", message)
     assert ownview(*arguments, "--resume", "all").code == 0
     assert len(list(Path("all").glob("*/result.json"))) == 2
 
@@ -228,9 +228,9 @@ def test_all_of_several_processes_stop_after_their_round(
     """With more rounds than anybody waits for; the first news of a round brings the signal."""
     real, heard = batch._tell, list[object]()
 
-    def tell(news: Any, told: Callable[..., None]) -> None:
+    def tell(news: Any, on_round: Callable[..., None]) -> None:
         def signalling(*one: Any) -> None:
-            told(*one)
+            on_round(*one)
             if not heard:
                 heard.append(one)
                 signal.raise_signal(signal.SIGTERM)

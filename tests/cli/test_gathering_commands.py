@@ -50,8 +50,8 @@ def test_run_recommend_and_cost(ownview: Callable[..., Outcome]) -> None:
     cost = json.loads(Path("run/cost.json").read_text())
     assert cost["declared"]["bytes_up_per_client"] == up
     assert cost["declared"]["bytes_down_per_client"] == 40 * 40 * 4
-    told = ownview("recommend", "run", "--user", "u3", "-k", "3", "--json")
-    assert len(json.loads(told.out)["recommendations"]) == 3
+    outcome = ownview("recommend", "run", "--user", "u3", "-k", "3", "--json")
+    assert len(json.loads(outcome.out)["recommendations"]) == 3
 
 
 def test_a_watched_client_shows_what_it_has(ownview: Callable[..., Outcome]) -> None:

@@ -24,15 +24,15 @@ def test_a_run_says_what_hides_its_uploads(world: Path, ownview: Callable[..., O
     assert (done.code, done.err) == (0, "")
     assert "masked: the server sees sums over 16 to 20 clients, and no single upload; there is no noise" in done.words
     assert ownview(*asked, "private", "--privacy", "distributed:epsilon=50,masks=skipped").code == 0
-    told = json.loads((world / "private" / "privacy.json").read_text(encoding="utf-8"))
-    masks = told["masks"]
+    note = json.loads((world / "private" / "privacy.json").read_text(encoding="utf-8"))
+    masks = note["masks"]
     assert (masks["clients"], masks["threshold"], masks["neighbours"], masks["carried_out"]) == (20, 16, 19, False)
     noise = masks["noise_of_a_device"]
     assert noise["distribution"] == "Gaussian, rounded to whole steps, drawn exactly"
     assert noise["steps_at_least"] > 4
-    assert noise["delta_of_rounding"] < 1e-9 * told["delta"]
-    assert any("work together with the server" in one for one in told["not_covered"])
-    assert told["noise"][0]["in_the_sum"] == pytest.approx(told["noise"][0]["standard_deviation"] * (20 / 16) ** 0.5)
+    assert noise["delta_of_rounding"] < 1e-9 * note["delta"]
+    assert any("work together with the server" in one for one in note["not_covered"])
+    assert note["noise"][0]["in_the_sum"] == pytest.approx(note["noise"][0]["standard_deviation"] * (20 / 16) ** 0.5)
 
 
 def test_an_attack_says_that_uploads_are_masked(world: Path, ownview: Callable[..., Outcome]) -> None:

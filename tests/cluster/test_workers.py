@@ -164,7 +164,7 @@ def test_what_is_lost_with_a_machine_ends_the_run_in_one_line(two: Workers) -> N
 
 
 def test_values_are_given_back_to_workers_and_scored_here(two: Workers) -> None:
-    method, everybody = PFedRec(embedding_size=4), torch.arange(SPLIT.num_users)
+    method, clients = PFedRec(embedding_size=4), torch.arange(SPLIT.num_users)
     alone, apart = _made(method, None, torch.float64), _made(method, two, torch.float64)
     for number in (1, 2):
         alone.round(number)
@@ -172,7 +172,7 @@ def test_values_are_given_back_to_workers_and_scored_here(two: Workers) -> None:
     for one in (alone, apart):
         one.round(3)
     _assert_same(apart.pack(), alone.pack(), torch.float64)
-    expected, found = (scorer_of(one).scores(everybody, None) for one in (alone, apart))
+    expected, found = (scorer_of(one).scores(clients, None) for one in (alone, apart))
     assert torch.allclose(expected, found, atol=1e-9)
 
 

@@ -8,7 +8,7 @@ from ownview.data.dates import in_utc, ticks_in_a_second
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "expected"),
     [
         (885_075_824, "1998-01-17 22:23 UTC"),
         (1_700_000_000, "2023-11-14 22:13 UTC"),
@@ -18,8 +18,8 @@ from ownview.data.dates import in_utc, ticks_in_a_second
         (1_700_000_000_000, "1700000000000"),
     ],
 )
-def test_seconds_are_dates_and_other_numbers_stay(seconds: int, told: str) -> None:
-    assert in_utc(seconds) == told
+def test_seconds_are_dates_and_other_numbers_stay(seconds: int, expected: str) -> None:
+    assert in_utc(seconds) == expected
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_items_are_found_by_id_by_title_and_by_words_of_it(names: ItemNames, giv
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "words"),
     [
         ("Duen", r"no item of shop is called 'Duen'; did you mean 'Dune \(.*' \(id i0\)"),
         ("qqqqqqqq", "no item of shop is called 'qqqqqqqq', and no title is like it; write a title or an id"),
@@ -57,8 +57,8 @@ def test_items_are_found_by_id_by_title_and_by_words_of_it(names: ItemNames, giv
         ("!!!", "no item of shop is called '!!!'"),
     ],
 )
-def test_what_is_none_or_several_is_refused_with_the_nearest(names: ItemNames, given: str, told: str) -> None:
-    with pytest.raises(DataError, match=f"^history: {told}"):
+def test_what_is_none_or_several_is_refused_with_the_nearest(names: ItemNames, given: str, words: str) -> None:
+    with pytest.raises(DataError, match=f"^history: {words}"):
         names.find(given)
 
 
@@ -88,7 +88,7 @@ def test_a_history_is_read_from_text_lists_and_files(names: ItemNames, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("what\ndune\n", "me.csv: line 1: no item or title column; found what; expected item,timestamp"),
         ("item\ndune\nDuen\n", "me.csv: line 3: history: no item of shop is called 'Duen'; did you mean"),
@@ -97,9 +97,9 @@ def test_a_history_is_read_from_text_lists_and_files(names: ItemNames, tmp_path:
         ("item\n", "me.csv: line 1: only a header"),
     ],
 )
-def test_files_that_are_no_history_are_refused_by_line(names: ItemNames, tmp_path: Path, text: str, told: str) -> None:
+def test_files_that_are_no_history_are_refused_by_line(names: ItemNames, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "me.csv").write_text(text)
-    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path))}/{told}"):
+    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path))}/{words}"):
         newcomer(tmp_path / "me.csv", names)
 
 

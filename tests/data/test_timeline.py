@@ -23,7 +23,7 @@ from ownview.evaluation.protocol import Protocol
 from tests.questions import single, split_by_hand
 
 Row = tuple[str, str, int]
-Told = tuple[list[str], list[int] | None]
+Timed = tuple[list[str], list[int] | None]
 SEED = 4
 TIES = st.sampled_from(["file", "hash"])
 UNTIMED = st.sampled_from(["appearance", "random"])
@@ -38,7 +38,7 @@ def build(rows: list[Row], timed: bool = True) -> Interactions:
     )
 
 
-def told(split: Split) -> dict[str, Told]:
+def timelines(split: Split) -> dict[str, Timed]:
     """By user id: the timeline's items as ids, and its times."""
     line = split.timeline
     return {
@@ -99,7 +99,7 @@ def test_the_timeline_reorders_training_and_leaves_it_alone(
 def test_the_timeline_is_what_is_left_of_the_order_that_chose_the_held_out_items(rows: list[Row], ties: str) -> None:
     """Sorted by time, ties by the protocol's rule, and the item before the validation item is the timeline's last."""
     split = held_out_by(build(rows), ties=ties, untimed="random")
-    test, validation, lines = held(split, split.test), held(split, split.validation), told(split)
+    test, validation, lines = held(split, split.test), held(split, split.validation), timelines(split)
     for user, (items, times) in lines.items():
         latest_first = from_latest(rows, user, ties)
         assert [test[user], validation[user]] == [item for item, _ in latest_first[:2]]
@@ -110,7 +110,7 @@ def test_the_timeline_is_what_is_left_of_the_order_that_chose_the_held_out_items
 @settings(max_examples=50)
 @given(any_rows(), TIES)
 def test_no_training_time_is_after_the_held_out_times(rows: list[Row], ties: str) -> None:
-    for user, (_, times) in told(held_out_by(build(rows), ties=ties, untimed="random")).items():
+    for user, (_, times) in timelines(held_out_by(build(rows), ties=ties, untimed="random")).items():
         every = sorted(time for name, _, time in rows if name == user)
         assert times == every[:-2]
 
@@ -120,7 +120,7 @@ def test_no_training_time_is_after_the_held_out_times(rows: list[Row], ties: str
 def test_appearance_stands_for_time(rows: list[Row], ties: str) -> None:
     split = held_out_by(build(rows, timed=False), ties=ties, untimed="appearance")
     first = list(dict.fromkeys(item for _, item, _ in rows))
-    for user, line in told(split).items():
+    for user, line in timelines(split).items():
         own = sorted((item for name, item, _ in rows if name == user), key=first.index)
         assert (*line, held(split, split.validation)[user], held(split, split.test)[user]) == (
             own[:-2],
@@ -133,7 +133,7 @@ def test_appearance_stands_for_time(rows: list[Row], ties: str) -> None:
 @given(any_rows(), TIES)
 def test_without_times_the_random_order_of_the_held_out_items_goes_on_before_them(rows: list[Row], ties: str) -> None:
     split = held_out_by(build(rows, timed=False), ties=ties, untimed="random")
-    for user, line in told(split).items():
+    for user, line in timelines(split).items():
         own = sorted((item for name, item, _ in rows if name == user), key=lambda item: hash_of(user, item))
         assert (*line, held(split, split.validation)[user], held(split, split.test)[user]) == (
             own[:-2],
@@ -149,7 +149,7 @@ def test_under_hash_ties_the_timeline_does_not_depend_on_file_order(
 ) -> None:
     shuffled = choice.draw(st.permutations(rows))
     first, second = (
-        told(held_out_by(build(order, timed), ties="hash", untimed="random")) for order in (rows, shuffled)
+        timelines(held_out_by(build(order, timed), ties="hash", untimed="random")) for order in (rows, shuffled)
     )
     assert first == second
 
@@ -161,7 +161,7 @@ def test_global_time_tells_the_rows_before_the_first_window(rows: list[Row], sha
     start = int(np.quantile([row[2] for row in rows], share, method="lower"))
     split = global_time(build(rows), first=start, second=9, ties="hash", seed=SEED)
     once = list({row[:2]: row for row in reversed(rows) if row[2] < start}.values())  # a repeat counts at its first row
-    for user, (items, times) in told(split).items():
+    for user, (items, times) in timelines(split).items():
         before = from_latest(once, user, "hash")[::-1]
         assert times is not None
         assert list(zip(items, times, strict=True)) == before
@@ -172,20 +172,20 @@ def test_global_time_keeps_times_with_their_users_when_users_are_dropped() -> No
     data = build(rows)
     first, second = (moment_at(data, share, "time") for share in (0.6, 0.9))
     split = global_time(data, first=first, second=second, ties="hash", seed=0)
-    assert told(split) == {"a": (["i1", "i3"], [1, 3]), "b": (["i2"], [2])}
+    assert timelines(split) == {"a": (["i1", "i3"], [1, 3]), "b": (["i2"], [2])}
 
 
 def test_by_hand_times_that_run_backwards_and_repeats_with_times_of_their_own() -> None:
     rows = [("a", "p", 9), ("a", "q", 8), ("b", "q", 3), ("a", "p", 7), ("b", "r", 2), ("a", "r", 6), ("a", "p", 5)]
     split = held_out_by(build([*rows, ("b", "p", 1)]), ties="file", untimed="appearance")
-    assert told(split) == {"a": (["p", "r", "p"], [5, 6, 7]), "b": (["p"], [1])}
+    assert timelines(split) == {"a": (["p", "r", "p"], [5, 6, 7]), "b": (["p"], [1])}
     assert split.data.items[split.train.values.numpy()].tolist() == ["p", "r", "p", "p"]
 
 
 @pytest.mark.parametrize("ties", ["file", "hash"])
 def test_all_at_one_time_is_ordered_by_the_ties_rule_alone(ties: str) -> None:
     rows = [("a", item, 5) for item in "pqrst"]
-    items, times = told(held_out_by(build(rows), ties=ties, untimed="random"))["a"]
+    items, times = timelines(held_out_by(build(rows), ties=ties, untimed="random"))["a"]
     expected = list("tsrqp") if ties == "file" else sorted("pqrst", key=partial(hash_of, "a"))
     assert (items, times) == (expected[:3], [5, 5, 5])
 
@@ -194,7 +194,7 @@ def test_a_split_made_by_hand_has_its_source_order_and_no_times() -> None:
     data = build([("a", "p", 2), ("a", "q", 1), ("b", "q", 3)])
     train = Ragged(torch.tensor([0, 2, 3]), torch.tensor([1, 0, 1]))
     split = split_by_hand(data, train, [0, 0], [1, 1])
-    assert told(split) == {"a": (["q", "p"], None), "b": (["q"], None)}
+    assert timelines(split) == {"a": (["q", "p"], None), "b": (["q"], None)}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -224,7 +224,7 @@ def test_split_files_are_told_by_the_times_of_the_train_file(tmp_path: Path) -> 
         own = Protocol(name="own", split="files", split_folder=str(folder), split_ties=ties, split_seed=SEED)
         found = own.prepare(data)
         lines = {}
-        for user, (items, times) in told(found).items():
+        for user, (items, times) in timelines(found).items():
             assert times is not None
             lines[user] = list(zip(items, times, strict=True))
         assert lines == {user: from_latest(rows, user, ties)[::-1] for user in "ab"}
@@ -235,4 +235,4 @@ def test_split_files_without_times_keep_the_order_of_the_train_file(tmp_path: Pa
     folder = write(tmp_path, ["b,r", "a,q", "b,p", "a,p"], "user,item")
     data = build([(user, item, time) for time, item in enumerate("pqrs") for user in "ab"])
     split = from_files(folder, data, ties="hash", seed=0)
-    assert told(split) == {"a": (["q", "p"], None), "b": (["r", "p"], None)}
+    assert timelines(split) == {"a": (["q", "p"], None), "b": (["r", "p"], None)}

@@ -99,19 +99,19 @@ def split_of(agreement: Agreement, holdings: Holdings, besides: Besides) -> Spli
     timed = holdings.timeline.times is not None
     empty = Timeline(no_items, no_items if timed else None, torch.zeros(missing, dtype=torch.long) if timed else None)
     names = tuple(f"missing {k}" for k in range(missing))
-    everybody = holdings.joined(Holdings(names, no_items, empty, torch.full((missing,), -1)))
-    rows = len(everybody.train.values)
+    joined = holdings.joined(Holdings(names, no_items, empty, torch.full((missing,), -1)))
+    rows = len(joined.train.values)
     data = Interactions(
         "places",
-        np.array(everybody.users, dtype=object),
+        np.array(joined.users, dtype=object),
         agreement.item_ids,
-        everybody.train.offsets.numpy(),
-        everybody.train.values.numpy(),
+        joined.train.offsets.numpy(),
+        joined.train.values.numpy(),
         np.arange(rows),
         about=ItemTable(agreement.about) if agreement.about else None,
     )
     data = besides.added_to(data)
-    asked = torch.nonzero(everybody.held_out >= 0)[:, 0]
-    right = Ragged.from_pairs(asked.numpy(), everybody.held_out[asked].numpy(), agreement.clients)
-    question = Question(right, everybody.timeline, everybody.excluded)
-    return Split(data, everybody.train, everybody.timeline, question, question, agreement.order)
+    asked = torch.nonzero(joined.held_out >= 0)[:, 0]
+    right = Ragged.from_pairs(asked.numpy(), joined.held_out[asked].numpy(), agreement.clients)
+    question = Question(right, joined.timeline, joined.excluded)
+    return Split(data, joined.train, joined.timeline, question, question, agreement.order)

@@ -153,10 +153,10 @@ def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_
     init()
     server = tmp_path / "books"
     ServerFolder(server).keys.enrol("east", "ab" * 32)
-    told = ownview("deploy", "status", server)
-    assert "no process is at work" in told.out
-    assert "0 of 20 rounds are done" in told.out
-    assert "east: has not come yet" in told.out
+    outcome = ownview("deploy", "status", server)
+    assert "no process is at work" in outcome.out
+    assert "0 of 20 rounds are done" in outcome.out
+    assert "east: has not come yet" in outcome.out
     found = json.loads(ownview("deploy", "status", place, "--json").out)
     assert (found["name"], found["process"], found["round"]) == ("east", None, 0)
     with at_work_on(server):
@@ -197,10 +197,10 @@ def test_a_damaged_file_is_named_in_one_line(
     file.parent.mkdir(exist_ok=True)
     for content in (b"[17]", b'{"users": 3', b"\0\xff"):
         file.write_bytes(content)
-        told = ownview("deploy", "status", folder)
-        assert (told.code, len(told.err.splitlines())) == (2, 1)
-        assert f"{file}: " in told.err
-        assert "expected" in told.err
+        outcome = ownview("deploy", "status", folder)
+        assert (outcome.code, len(outcome.err.splitlines())) == (2, 1)
+        assert f"{file}: " in outcome.err
+        assert "expected" in outcome.err
     if damaged == "agreement":
         file.unlink()
         assert "cannot be read" in ownview("deploy", "status", server).err

@@ -70,8 +70,8 @@ def test_later_ratings_count_once_over_https(privacy: str, tmp_path: Path) -> No
     places = {name: Place(home) for name, home in homes.items()}
     running = [Running(place, transport.address, certificates[0], name) for name, place in places.items()]
     wait_for(lambda: list(transport.places()) == sorted(NAMES))
-    everybody = replace(QUICK, least=12, deadline=PATIENCE)  # however slow the machine is, all of them take part
-    coordinator = Coordinator(agreed, transport, tmp_path / "server", everybody)
+    patient = replace(QUICK, least=12, deadline=PATIENCE)  # however slow the machine is, all of them take part
+    coordinator = Coordinator(agreed, transport, tmp_path / "server", patient)
     parts = [_read(homes)]
     try:
         for number in range(1, 5):

@@ -69,7 +69,7 @@ def write_ratings(home: Path, name: str, users: int) -> None:
     (home / "ratings.csv").write_text("\n".join(rows) + "\n")
 
 
-def everybody(agreed: Agreement, homes: Mapping[str, Path], folder: Path) -> Holdings:
+def all_holdings(agreed: Agreement, homes: Mapping[str, Path], folder: Path) -> Holdings:
     """All users by identity, as the register of a coordinator has it."""
     places = Register(folder / "register.json", agreed.clients).places
     held = {name: read_holdings(homes[name] / "ratings.csv", agreed, (), homes[name] / "users.csv") for name in places}
@@ -92,7 +92,7 @@ def _alone(held: Holdings, place: int) -> Holdings:
 
 def replayed(agreed: Agreement, homes: Mapping[str, Path], folder: Path, besides: Besides | None = None) -> Replay:
     """The simulation of what a coordinator's folder says was done."""
-    simulation = Replay(agreed, everybody(agreed, homes, folder), read_log(folder / "participants.jsonl"), besides)
+    simulation = Replay(agreed, all_holdings(agreed, homes, folder), read_log(folder / "participants.jsonl"), besides)
     simulation.run()
     return simulation
 

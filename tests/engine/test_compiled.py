@@ -150,13 +150,13 @@ def test_what_cannot_be_compiled_runs_plainly_and_says_so(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ("CUDA driver error: out of memory", RuntimeError),
         ("CUDA error: an illegal memory access was encountered", TrainingError),
     ],
 )
-def test_a_step_that_broke_off_is_not_taken_again(words: str, told: type[Exception]) -> None:
+def test_a_step_that_broke_off_is_not_taken_again(words: str, expected: type[Exception]) -> None:
     """It may have moved some values; lack of memory is told as such, all else by the name of the method."""
 
     def breaking_off(plain: Any) -> Any:
@@ -166,7 +166,7 @@ def test_a_step_that_broke_off_is_not_taken_again(words: str, told: type[Excepti
 
         return fast
 
-    with pytest.raises(told, match=words):
+    with pytest.raises(expected, match=words):
         equal(FedMF(embedding_size=4, local_epochs=1), compiling=breaking_off)
 
 

@@ -81,11 +81,11 @@ def test_a_run_resumed_among_replayed_rounds_goes_on_bit_for_bit(name: str, engi
 def test_samples_drawn_while_the_round_before_trains_are_those_that_would_be_drawn_in_time() -> None:
     one = federation(METHODS["Adam"], small_world(), device="cuda", dtype=torch.float32)
     work: Any = one.work
-    everybody = one.participants(1)
+    clients = one.participants(1)
     _after(one, 1, 3)
     assert work.ahead.repeated.graph is not None, "drawing must be recorded"
     assert work.ahead.begun[0] == 4
-    (wave,) = work.waves(work.blocks(everybody))
+    (wave,) = work.waves(work.blocks(clients))
     drawn = work.draw(4, wave)
     assert work.ahead.begun is None, "they must be taken"
     work.ahead.begin(5, work._key(5), work._attempt)  # must not be written where these stand

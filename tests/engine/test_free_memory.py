@@ -76,5 +76,5 @@ def test_how_long_freed_memory_stays_is_settled_before_pytorch_looks(
     if wish is not None:
         monkeypatch.setenv("MIMALLOC_PURGE_DELAY", wish)
     code = "import os, sys, ownview; print(os.environ['MIMALLOC_PURGE_DELAY'], 'torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.split() == [found, "False"], "the caller's setting decides"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.split() == [found, "False"], "the caller's setting decides"

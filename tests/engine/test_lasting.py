@@ -86,9 +86,9 @@ def test_stacks_are_let_go_without_pythons_collector() -> None:
 
 def test_nobody_touches_more_rows_than_there_is_place_for() -> None:
     work: Any = federation(METHODS["Adam"], small_world()).work
-    everybody = work.blocks(torch.arange(len(work.home.train)))[0]
-    place = Foreseen.of(everybody, work.home.train, work.sampler).rows
-    most = [int(work.samples(number, everybody).num_rows.max()) for number in range(50)]
+    block = work.blocks(torch.arange(len(work.home.train)))[0]
+    place = Foreseen.of(block, work.home.train, work.sampler).rows
+    most = [int(work.samples(number, block).num_rows.max()) for number in range(50)]
     assert max(most) <= place
     # 40 positives and 160 draws among 960: 40 + 960 (1 - e^(-1/6)) = 187.3, and 8 (sqrt(10.2) + 1) for chance.
     assert likely_rows(torch.tensor([40]), torch.tensor([960]), 4, 1000) == 224

@@ -120,8 +120,8 @@ def test_auc_is_the_share_of_others_beaten(better: int, tied: int, worse: int, t
 def test_tied_share_counts_users_not_ties() -> None:
     many = Standing(np.arange(4), np.zeros(4, int), np.array([0, 7, 0, 0]), np.full(4, 9), "last")
     assert many.tied_share == 0.25
-    nobody = np.zeros(0, int)
-    assert Standing(nobody, nobody, nobody, nobody, "last").tied_share == 0.0
+    no_users = np.zeros(0, int)
+    assert Standing(no_users, no_users, no_users, no_users, "last").tied_share == 0.0
 
 
 def test_coverage_counts_distinct_items_and_skips_empty_places() -> None:

@@ -334,8 +334,8 @@ def test_the_best_are_those_of_a_full_sort_and_ties_go_to_the_lower_position(
     lists = Ragged.from_pairs(np.repeat(np.arange(users), items // 2), np.array(hidden, dtype=np.int64).ravel(), users)
     nothing = Ragged(torch.zeros(users + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
     question = Question(nothing, Timeline(nothing), lists, open=True)
-    everybody = torch.arange(users)
-    ranker = Ranker(question, everybody, nothing, None, lists, "expected", items, np.arange(users), CPU, 5)
+    clients = torch.arange(users)
+    ranker = Ranker(question, clients, nothing, None, lists, "expected", items, np.arange(users), CPU, 5)
     found, values = ranker.best(Table(scores), k)
     for user in range(users):
         free = [item for item in range(items) if item not in hidden[user]]

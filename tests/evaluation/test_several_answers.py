@@ -163,9 +163,9 @@ def test_the_ranker_counts_for_every_right_answer(drawn: list[tuple[Person, set[
     """Hidden items are no candidates, and who has no right answer is not asked."""
     people = [Person((one.scores + [0] * 6)[:6], one.right) for one, _ in drawn]
     hidden = [sorted(gone - set(one.right)) for one, (_, gone) in zip(people, drawn, strict=True)]
-    nobody: list[list[int]] = [[]] if len(people) > 1 else []
-    ranker = asking([one.right for one in people] + nobody, hidden + nobody, 6)
-    found = ranker.rank(Table(torch.tensor([one.scores for one in people] + [[0] * 6] * len(nobody)).double()))
+    without: list[list[int]] = [[]] if len(people) > 1 else []
+    ranker = asking([one.right for one in people] + without, hidden + without, 6)
+    found = ranker.rank(Table(torch.tensor([one.scores for one in people] + [[0] * 6] * len(without)).double()))
     shown = [
         Person([score for item, score in enumerate(one.scores) if item not in gone],
                [item - sum(other < item for other in gone) for item in one.right])

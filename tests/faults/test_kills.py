@@ -102,10 +102,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(folder)
                 _furnish()
-                code, told = process(WORKS[name], 0)
-                assert code == 0, told
+                code, output = process(WORKS[name], 0)
+                assert code == 0, output
                 files = {file: plain(Path(file)) for file in WORKS[name].keeps}
-            found[name] = Whole(files, int(told.rpartition("moments ")[2]), folder)
+            found[name] = Whole(files, int(output.rpartition("moments ")[2]), folder)
         return found[name]
 
     return of
@@ -131,8 +131,8 @@ def kill(
         monkeypatch.chdir(folder)
         _furnish()
         moment = random.Random(f"{name} {seed}").randint(1, moments)
-        code, told = process(work, moment)
-        assert code == -signal.SIGKILL, f"moment {moment} of {moments}: {told}"
+        code, output = process(work, moment)
+        assert code == -signal.SIGKILL, f"moment {moment} of {moments}: {output}"
         begun = bool(work.made) and Path(work.made).exists()
         outcome = ownview(*(work.go_on if begun else work.begin))
         assert outcome.code == 0, f"moment {moment} of {moments}: {outcome.err}"

@@ -90,13 +90,13 @@ def test_what_lacks_memory_beside_others_goes_on_when_they_are_through(here: Pat
     given = {"data": str(here / "world.csv"), "rounds": 3, "settings": {"embedding_size": 4, "local_epochs": 1}}
     names = (str(path), "fedmf", "pfedrec")
     tasks = [(Experiment.from_dict({**given, "method": name}), here / "runs" / Path(name).stem) for name in names]
-    told: list[tuple[Path, int]] = []
+    heard: list[tuple[Path, int]] = []
     failed = run_each(
-        tasks, jobs=2, memory="auto", data_dir=None, on_round=lambda folder, number, _: told.append((folder, number))
+        tasks, jobs=2, memory="auto", data_dir=None, on_round=lambda folder, number, _: heard.append((folder, number))
     )
     assert failed == set()
     assert path.with_name("failed.txt").exists()
     assert [(folder / "result.json").is_file() for _, folder in tasks] == [True, True, True]
-    rounds = [number for folder, number in told if folder == tasks[0][1]]
+    rounds = [number for folder, number in heard if folder == tasks[0][1]]
     assert rounds == [1, 2, 3], "no round twice: it went on from its checkpoint"
-    assert told.index((tasks[0][1], 2)) > max(told.index((folder, 3)) for _, folder in tasks[1:])
+    assert heard.index((tasks[0][1], 2)) > max(heard.index((folder, 3)) for _, folder in tasks[1:])

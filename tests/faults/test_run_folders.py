@@ -28,7 +28,7 @@ def replaced(path: str, old: str, new: str) -> None:
 
 class TestEditedExperiment:
     @pytest.mark.parametrize(
-        ("old", "new", "told"),
+        ("old", "new", "message"),
         [
             ("seed = 0\ninactive", "seed = 1\ninactive", "seed is 1, and checkpoint.safetensors was made with 0"),
             ("learning_rate = 0.01", "learning_rate = 0.5", "settings.learning_rate is 0.5"),
@@ -38,10 +38,10 @@ class TestEditedExperiment:
         ids=lambda value: value,
     )
     def test_is_not_resumed_into_a_false_result(
-        self, old: str, new: str, told: str, refused: Callable[..., str]
+        self, old: str, new: str, message: str, refused: Callable[..., str]
     ) -> None:
         replaced("begun/experiment.toml", old, new)
-        assert told in refused("run", "--resume", "begun")
+        assert message in refused("run", "--resume", "begun")
         assert not Path("begun/result.json").exists()
 
     def test_is_not_recommended_from(self, refused: Callable[..., str]) -> None:
@@ -147,7 +147,7 @@ def test_values_of_another_method(refused: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "done/users.csv: cannot be read"),
         ("user\nu1\n", "no column 'held_out'"),
@@ -160,13 +160,13 @@ def test_values_of_another_method(refused: Callable[..., str]) -> None:
     ],
     ids=repr,
 )
-def test_damaged_users(content: str | bytes, told: str, refused: Callable[..., str]) -> None:
+def test_damaged_users(content: str | bytes, message: str, refused: Callable[..., str]) -> None:
     Path("done/users.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert told in refused("report", "done")
+    assert message in refused("report", "done")
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("provenance.json", {"data": 5}, "data is '5', expected a table"),
         ("provenance.json", {"data": {"fingerprint": [1]}}, "data.fingerprint is '[1]', expected text"),
@@ -177,11 +177,11 @@ def test_damaged_users(content: str | bytes, told: str, refused: Callable[..., s
     ],
     ids=repr,
 )
-def test_json_of_another_shape(name: str, value: Any, told: str, refused: Callable[..., str]) -> None:
+def test_json_of_another_shape(name: str, value: Any, message: str, refused: Callable[..., str]) -> None:
     Path(f"done/{name}").write_text(json.dumps(value))
     line = refused(*RECOMMEND)
     assert f"done/{name}: is damaged" in line
-    assert told in line
+    assert message in line
 
 
 @pytest.mark.parametrize("name", ["provenance.json", "result.json"])

@@ -149,8 +149,8 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
         if hasattr(module, "app"):
             assert module.app.info.help == one.sentence
         else:
-            told = " ".join((module.command.__doc__ or "").partition("\n\n")[0].split())
-            assert told == one.sentence, name
+            sentence = " ".join((module.command.__doc__ or "").partition("\n\n")[0].split())
+            assert sentence == one.sentence, name
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -185,7 +185,7 @@ def test_term_ends_a_run_in_its_first_round_and_it_can_go_on(
     with monkeypatch.context() as patch:
         patch.setattr(trainers.FederatedTrainer, "round", endless)
         outcome = ownview("run", "fedmf", "--data", "world.csv", "--rounds", "2", "--out", "r")
-    told = "ownview: stopped in round 1; go on with: ownview run --resume r\n"
-    assert outcome == Outcome(128 + signal.SIGTERM, "", told)
+    message = "ownview: stopped in round 1; go on with: ownview run --resume r\n"
+    assert outcome == Outcome(128 + signal.SIGTERM, "", message)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     assert ownview("run", "--resume", "r").code == 0

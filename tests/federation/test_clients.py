@@ -115,14 +115,14 @@ def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> 
 def test_a_newcomer_receives_the_mean_of_those_who_came_before() -> None:
     one = federation(FedEM(embedding_size=3, local_epochs=1), small_world(), options=FederationOptions(clients="6"))
     initial = one.server.shared["items"].clone()
-    everybody = torch.arange(one.world.num_clients)
-    assert torch.equal(one.server.mixtures["items"].sent(everybody), initial.expand(len(everybody), *initial.shape))
+    clients = torch.arange(one.world.num_clients)
+    assert torch.equal(one.server.mixtures["items"].sent(clients), initial.expand(len(clients), *initial.shape))
     one.round(1)
     known = one.participants(1).tolist()
     sizes = {client: float(one.split.train.lengths[client]) for client in known}
     tables = {client: one.clients.whole("items", torch.tensor([client]))[0] for client in known}
     mean = sum(tables[client] * (sizes[client] / sum(sizes.values())) for client in known)
-    late = [client for client in everybody.tolist() if client not in known]
+    late = [client for client in clients.tolist() if client not in known]
     for found in one.server.mixtures["items"].sent(torch.tensor(late)):
         assert torch.allclose(found, torch.as_tensor(mean), atol=1e-12)
 
@@ -229,15 +229,15 @@ def test_the_share_of_those_who_receive() -> None:
 def test_a_client_receives_in_its_first_round_whatever_is_drawn() -> None:
     options = FederationOptions(clients="6", receiving=0.01)
     one = federation(FedEM(embedding_size=3, local_epochs=1), small_world(), options=options)
-    everybody, joined = torch.arange(one.world.num_clients), torch.zeros(one.world.num_clients, dtype=torch.bool)
+    clients, joined = torch.arange(one.world.num_clients), torch.zeros(one.world.num_clients, dtype=torch.bool)
     for number in (1, 2, 3):
-        receives = one.server.download(number, everybody, for_training=True).receives
+        receives = one.server.download(number, clients, for_training=True).receives
         assert receives is not None
         assert receives[~joined].all()
         assert not receives[joined].all() or not joined.any()
         joined[one.participants(number)] = True
         one.round(number)
-    assert 6 < int(joined.sum()) < len(everybody)
+    assert 6 < int(joined.sum()) < len(clients)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -247,12 +247,12 @@ def test_who_does_not_receive_goes_on_from_its_own_table(engine: str) -> None:
         variant="sr", aggregation="mean", embedding_size=SIZE, learning_rate=0.2, negatives=1, local_epochs=2
     )
     one = uneven_federation(method, engine, receiving=0.5)
-    everybody = torch.tensor(CLIENTS)
+    clients = torch.tensor(CLIENTS)
     shared = one.server.shared["items"].tolist()
     tables, users = [[list(row) for row in shared] for _ in CLIENTS], one.clients.own["user"].tolist()
     patterns = set()
     for number in range(1, 7):
-        receiving = one.server._receives(number, everybody)
+        receiving = one.server._receives(number, clients)
         assert receiving is not None
         patterns.add(tuple(receiving.tolist()))
         one.round(number)
@@ -261,7 +261,7 @@ def test_who_does_not_receive_goes_on_from_its_own_table(engine: str) -> None:
                 tables[u] = [list(row) for row in shared]
             train_user_and_table(u, users[u], tables[u], epochs=2, rate=0.2)
         shared = _mean(tables)
-        assert one.clients.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+        assert one.clients.whole("items", clients).tolist() == pytest.approx(np.array(tables), abs=1e-9)
         assert one.server.shared["items"].tolist() == pytest.approx(np.array(shared), abs=1e-9)
     assert len(patterns) > 2, "the rounds must differ in who receives"
 
@@ -318,14 +318,14 @@ def _opens_by_hand(client: int, user: list[float], table: Matrix, *, everywhere:
 def test_openings_reach_the_rows_they_are_for(everywhere: bool, engine: str) -> None:
     """Rows that are not at hand follow with the values that others had when the phase was opened."""
     one = uneven_federation(Opens(embedding_size=SIZE, negatives=1, everywhere=everywhere), engine)
-    everybody = torch.tensor(CLIENTS)
-    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", everybody).tolist()
+    clients = torch.tensor(CLIENTS)
+    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", clients).tolist()
     for number in (1, 2):
         one.round(number)
         for u in CLIENTS:
             _opens_by_hand(u, users[u], tables[u], everywhere=everywhere)
         assert one.clients.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
-        assert one.clients.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+        assert one.clients.whole("items", clients).tolist() == pytest.approx(np.array(tables), abs=1e-9)
 
 
 @pytest.mark.parametrize("everywhere", [True, False])

@@ -143,8 +143,8 @@ def test_a_round_nobody_takes_part_in_changes_nothing() -> None:
 def test_samples_follow_the_rules() -> None:
     split = small_world()
     one = federation(FedMF(negatives=3), split)
-    everybody = torch.arange(split.num_users)
-    samples = one.work.samples(1, everybody)
+    clients = torch.arange(split.num_users)
+    samples = one.work.samples(1, clients)
     for client in range(split.num_users):
         mine = samples.alone(client)
         items, labels = mine.items[mine.rows], mine.labels
@@ -153,4 +153,4 @@ def test_samples_follow_the_rules() -> None:
         negatives = items[labels == 0].reshape(-1, 3)
         assert all(len(set(row)) == 3 for row in negatives.tolist())
         assert not set(negatives.flatten().tolist()) & set(positives.tolist())
-    assert not torch.equal(one.work.samples(2, everybody).rows, samples.rows), "negatives are redrawn each round"
+    assert not torch.equal(one.work.samples(2, clients).rows, samples.rows), "negatives are redrawn each round"

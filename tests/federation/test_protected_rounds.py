@@ -209,11 +209,11 @@ def test_what_a_client_keeps_is_not_noisy(method: Federated) -> None:
     noisy, plain = (_federation(method, text) for text in (LAPLACE, "none"))
     noisy.round(1)
     plain.round(1)
-    everybody = torch.arange(noisy.world.num_clients)
+    clients = torch.arange(noisy.world.num_clients)
     for name in plain.clients.own:
         assert torch.equal(noisy.clients.own[name], plain.clients.own[name])
     for name in plain.clients.tables:
-        assert torch.equal(noisy.clients.whole(name, everybody), plain.clients.whole(name, everybody))
+        assert torch.equal(noisy.clients.whole(name, clients), plain.clients.whole(name, clients))
     for name in plain.server.shared:
         assert not torch.allclose(noisy.server.shared[name], plain.server.shared[name], atol=1e-3)
 

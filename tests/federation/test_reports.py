@@ -136,16 +136,16 @@ def test_clients_start_from_the_mean_of_mixtures() -> None:
     for number in (1, 2):
         one.round(number)
     mixtures = one.server.mixtures["items"]
-    everybody = torch.arange(one.world.num_clients)
-    expected = mixtures.sent(everybody)[mixtures.known].mean(0)
-    assert 0 < int(mixtures.known.sum()) < len(everybody)
+    clients = torch.arange(one.world.num_clients)
+    expected = mixtures.sent(clients)[mixtures.known].mean(0)
+    assert 0 < int(mixtures.known.sum()) < len(clients)
     assert torch.allclose(mixtures.common(), expected, atol=1e-12)
-    samples = one.work.samples(3, everybody)
-    values = one.clients.open(samples, one.server.download(3, everybody)).values
+    samples = one.work.samples(3, clients)
+    values = one.clients.open(samples, one.server.download(3, clients)).values
     for u in (0, 7):
         rows = samples.items[u][: samples.num_rows[u]]
         assert torch.allclose(values["mean"][u][: len(rows)], expected[rows], atol=1e-12)
-        assert torch.allclose(values["guide"][u][: len(rows)], mixtures.sent(everybody)[u][rows], atol=1e-12)
+        assert torch.allclose(values["guide"][u][: len(rows)], mixtures.sent(clients)[u][rows], atol=1e-12)
 
 
 def test_before_anybody_has_uploaded_the_mean_is_the_initial_table() -> None:

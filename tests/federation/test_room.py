@@ -73,8 +73,8 @@ def test_changed_rows_are_those_that_samples_are_about(num_items: int, negatives
     train = Ragged(torch.tensor([0, *(len(one) for one in lists)]).cumsum(0), torch.cat(lists))
     client = PFedRec(negatives=negatives).client(World(600, num_items))
     sampler = NegativeSampler(train, num_items, negatives)
-    everybody = torch.arange(600)
-    drawn = draw_samples(derive(seed, "negatives"), everybody, everybody, train, sampler, torch.float32)
+    clients = torch.arange(600)
+    drawn = draw_samples(derive(seed, "negatives"), clients, clients, train, sampler, torch.float32)
     assert changed_rows(client, train, num_items) == pytest.approx(float(drawn.num_rows.double().mean()), abs=1.3)
 
 

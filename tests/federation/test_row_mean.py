@@ -47,11 +47,11 @@ def test_a_personal_table_counts_by_what_it_moved_from_the_one_sent_out() -> Non
     whole = torch.tensor([[[3.0], [2.0], [7.0], [2.0]], [[90.0], [2.0], [5.0], [6.0]]], dtype=torch.float64)
     upload = upload_of(whole={"items": whole}, items=[[0, 2], [2, 3]])
     touched = MeanPartial({"items": sent}, sent, "samples", frozenset({"items"}), frozenset({"items"}))
-    everybody = MeanPartial({"items": sent}, sent, "samples", frozenset({"items"}))
+    partial = MeanPartial({"items": sent}, sent, "samples", frozenset({"items"}))
     touched.add(upload)
-    everybody.add(upload)
+    partial.add(upload)
     assert touched.mean()["items"].flatten().tolist() == [1.0, 0.0, (5 + 3) / 2, 4.0]
-    assert everybody.mean()["items"].flatten().tolist() == [(1 + 88) / 2, 0.0, 4.0, 2.0]
+    assert partial.mean()["items"].flatten().tolist() == [(1 + 88) / 2, 0.0, 4.0, 2.0]
 
 
 def test_a_row_at_hand_that_no_sample_is_about_is_not_touched() -> None:

@@ -118,14 +118,14 @@ def test_scores_follow_from_the_last_items() -> None:
     for number in (1, 2):
         one.round(number)
     items, users = one.server.shared["items"], one.clients.own["user"]
-    everybody = torch.arange(split.num_users)
-    found = scorer_of(one).scores(everybody, None)
+    clients = torch.arange(split.num_users)
+    found = scorer_of(one).scores(clients, None)
     some = torch.randint(split.num_items, (split.num_users, 7), generator=torch.Generator().manual_seed(1))
     for user in range(split.num_users):
         past = _from_the_data(split, user)[0]
         query = users[user] + sum((3 - k) * items[item] for k, item in enumerate(reversed(past)) if k < 3)
         assert torch.allclose(found[user], items @ query, atol=1e-9)
-    assert torch.allclose(scorer_of(one).scores(everybody, some), found.gather(1, some), atol=1e-12)
+    assert torch.allclose(scorer_of(one).scores(clients, some), found.gather(1, some), atol=1e-12)
 
 
 def test_engines_blocks_and_full_tables_agree() -> None:

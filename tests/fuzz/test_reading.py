@@ -52,8 +52,8 @@ def fault(seed: int, folder: Path) -> str | None:
     try:
         data = read(path, **options_of(chance))
     except OwnviewError as error:
-        told = str(error)
-        return None if told.startswith(str(path)) and "\n" not in told else f"{form.name}: {told[:300]!r}"
+        message = str(error)
+        return None if message.startswith(str(path)) and "\n" not in message else f"{form.name}: {message[:300]!r}"
     except BaseException:
         return f"{form.name}: {traceback.format_exc()}"
     with contextlib.suppress(AssertionError):
@@ -67,13 +67,13 @@ def fault(seed: int, folder: Path) -> str | None:
 
 
 def faults(seeds: Iterable[int], folder: Path) -> list[str]:
-    told = []
+    lines = []
     for seed in seeds:
         place = folder / str(seed)
         place.mkdir()
         if (found := fault(seed, place)) is not None:
-            told.append(f"seed {seed}: {found}")
-    return told
+            lines.append(f"seed {seed}: {found}")
+    return lines
 
 
 def test_no_traceback(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ METHODS = ("popularity", "markov", "fedease", "ease", "fednext")
 def faults(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """By seed: a method, the file's wounds, and for every eleventh file that rows which cannot be read are left out."""
     monkeypatch.setenv("OWNVIEW_PROGRESS", "off")
-    sound, told = write_world(tmp_path / "world.csv").read_bytes(), []
+    sound, lines = write_world(tmp_path / "world.csv").read_bytes(), []
     for seed in seeds:
         place = tmp_path / str(seed)
         place.mkdir()
@@ -26,10 +26,10 @@ def faults(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lis
         Path("mine.csv").write_bytes(spoilt_bytes(sound, random.Random(seed)))
         words = ["start", "mine.csv", "--method", METHODS[seed % 5], "--out", "s", *["--tolerant"][: seed % 11 == 0]]
         found = fault(*outcome(words))
-        told += [] if found is None else [f"seed {seed}: ownview {' '.join(words)}: {found}"]
+        lines += [] if found is None else [f"seed {seed}: ownview {' '.join(words)}: {found}"]
         monkeypatch.chdir(tmp_path)
         shutil.rmtree(place)
-    return told
+    return lines
 
 
 def test_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

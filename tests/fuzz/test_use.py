@@ -25,7 +25,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_traceback(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    told = []
+    faults = []
     for place, word in enumerate(WORDS):
         spoilt = Path(f"{place}.csv")
         spoilt.write_bytes(spoilt_bytes(HISTORY, random.Random(place)))
@@ -40,5 +40,5 @@ def test_no_traceback(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             ["fit", "--like", word],
         ):
             if found := fault(*outcome(arguments)):
-                told.append(f"ownview {' '.join(map(ascii, arguments))}\n{found}")
-    assert not told, "\n\n".join(told)
+                faults.append(f"ownview {' '.join(map(ascii, arguments))}\n{found}")
+    assert not faults, "\n\n".join(faults)

@@ -26,10 +26,8 @@ def _uploads(clients: int = 9, seed: int = 0) -> list[Upload]:
     whole = torch.randn(clients, 2, generator=random, dtype=torch.float64)
     rows[-1] *= 1e6
     samples = torch.randint(1, 9, (clients,), generator=random)
-    everybody = Upload(
-        torch.arange(clients), samples, items, torch.ones_like(items) > 0, {"items": rows}, {"bias": whole}
-    )
-    return [everybody.chosen(slice(0, 4)), everybody.chosen(slice(4, None))]
+    upload = Upload(torch.arange(clients), samples, items, torch.ones_like(items) > 0, {"items": rows}, {"bias": whole})
+    return [upload.chosen(slice(0, 4)), upload.chosen(slice(4, None))]
 
 
 def _mean(text: str, weighting: str = "uniform", uploads: list[Upload] | None = None) -> dict[str, torch.Tensor]:
@@ -192,8 +190,8 @@ def test_blocks_do_not_change_what_a_rule_makes(robust: str) -> None:
     found = []
     for size in (20, 3):
         one = federation(FedMF(embedding_size=4), small_world(num_users=20), options=FederationOptions(robust=robust))
-        everybody = one.work.blocks
-        one.work.blocks = lambda clients, size=size, blocks=everybody: [  # type: ignore[method-assign,misc]
+        usual = one.work.blocks
+        one.work.blocks = lambda clients, size=size, blocks=usual: [  # type: ignore[method-assign,misc]
             part for block in blocks(clients) for part in torch.split(block, size)
         ]
         one.round(1)

@@ -81,8 +81,8 @@ def test_fedcia(engine: str, loss: str) -> None:
         decay=DECAY, noise=0.0, initial_scale=1.0,
     )  # fmt: skip
     one = federation(method, engine)
-    everybody = torch.arange(2)
-    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", everybody).tolist()
+    clients = torch.arange(2)
+    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", clients).tolist()
     assert tables[0] == tables[1]  # everybody starts from the same values
     for number in (1, 2):
         report = one.round(number)
@@ -92,7 +92,7 @@ def test_fedcia(engine: str, loss: str) -> None:
         mean = [[(sides[0][i][k] + sides[1][i][k]) / 2 for k in range(ITEMS)] for i in range(ITEMS)]
         assert one.server.shared["similarities"].numpy() == pytest.approx(np.array(mean), abs=1e-9)
         tables = [_fit(table, mean) for table in tables]
-        assert one.clients.whole("items", everybody).numpy() == pytest.approx(np.array(tables), abs=1e-8)
+        assert one.clients.whole("items", clients).numpy() == pytest.approx(np.array(tables), abs=1e-8)
         # Of the symmetric matrix ten values go up, with the numbers of its four rows; all sixteen come down.
         assert report.bytes_up == ENVELOPE + heading("similarities", 2) + 4 * (1 + ITEMS) + 10 * 8
         assert report.bytes_down == ENVELOPE + heading("similarities", 2) + ITEMS**2 * 8

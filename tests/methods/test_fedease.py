@@ -58,9 +58,9 @@ def test_with_partial_participation_the_gram_is_of_those_that_took_part() -> Non
     split = small_world()
     one = small_federation(EASE, split, options=FederationOptions(clients="0.3"))
     one.round(1)
-    told = one.clients.own["told"].bool().numpy()
-    assert 0 < told.sum() < split.num_users
-    history = _history(split)[told]
+    took_part = one.clients.own["told"].bool().numpy()
+    assert 0 < took_part.sum() < split.num_users
+    history = _history(split)[took_part]
     assert one.server.held["gram"].numpy() == pytest.approx(history.T @ history, abs=0)
 
 

@@ -160,8 +160,8 @@ def test_merging_again_moves_the_table_by_its_share_of_the_score(engine: str) ->
     for number in (1, 2):
         nothing.round(number)
         once.round(number)
-    everybody = torch.tensor(CLIENTS)
-    assert torch.equal(nothing.clients.whole("items", everybody), once.clients.whole("items", everybody))
+    clients = torch.tensor(CLIENTS)
+    assert torch.equal(nothing.clients.whole("items", clients), once.clients.whole("items", clients))
     all_of_it = uneven_federation(FedEM(rho=1.0, merges_again=True, **shared), engine)
     all_of_it.round(1)
     p = {name: value[0] for name, value in all_of_it.predicting(torch.tensor([0]), None)[0].items()}
@@ -246,11 +246,11 @@ def test_a_mixture_may_be_of_the_tables_of_those_alone_who_receive() -> None:
 def test_the_server_mixes_for_those_who_receive_in_the_next_round(share: float) -> None:
     method = FedEM(embedding_size=SIZE, negatives=1, local_epochs=1, mixed_among="receiving")
     one = uneven_federation(method, "vector", receiving=share)
-    everybody = torch.tensor(CLIENTS)
+    clients = torch.tensor(CLIENTS)
     kinds = set()
     for number in range(1, 9):
         one.round(number)
-        receives = one.server.download(number + 1, everybody, for_training=True).receives
+        receives = one.server.download(number + 1, clients, for_training=True).receives
         weights = one.server.mixtures["items"].weights
         together = int(2 if receives is None else receives.sum())
         kinds.add(together)

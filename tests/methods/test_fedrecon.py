@@ -107,12 +107,12 @@ def test_predicting_keeps_and_sends_nothing_and_repeats() -> None:
     one = small_federation(FedRecon(embedding_size=4), small_world())
     one.round(1)
     before = {name: value.clone() for name, value in one.pack().items()}
-    everybody = torch.arange(one.world.num_clients)
-    scores = [scorer_of(one).scores(everybody, None) for _ in range(2)]
+    clients = torch.arange(one.world.num_clients)
+    scores = [scorer_of(one).scores(clients, None) for _ in range(2)]
     assert torch.equal(scores[0], scores[1])
     assert all(torch.equal(value, before[name]) for name, value in one.pack().items())
     assert set(before) == {"shared.items", "joined", "server.steps", "done"}, "no private value outlives a round"
-    few = scorer_of(one).scores(everybody[[5, 2, 5]], None)
+    few = scorer_of(one).scores(clients[[5, 2, 5]], None)
     assert torch.allclose(few, scores[0][[5, 2, 5]], atol=1e-12)
 
 

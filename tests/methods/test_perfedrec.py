@@ -81,14 +81,14 @@ def test_perfedrec(clusters: int, engine: str) -> None:
         tables = [[list(row) for row in mean] for mean in means]
         for u in CLIENTS:
             _train(u, users[u], tables[u], number)
-        everybody = _mean(tables)
-        means = [everybody] * 2 if clusters == 1 else tables
+        common = _mean(tables)
+        means = [common] * 2 if clusters == 1 else tables
         values, axes = one.predicting(torch.tensor(CLIENTS), None)
         assert axes["everybody"] is None
-        for name, expected in {"user": users, "items": tables, "cluster": means, "everybody": everybody}.items():
+        for name, expected in {"user": users, "items": tables, "cluster": means, "everybody": common}.items():
             assert values[name].tolist() == pytest.approx(np.array(expected), abs=1e-9), name
         assert one.server.reported["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
-    models = [[tables[u], means[u], everybody] for u in CLIENTS]
+    models = [[tables[u], means[u], common] for u in CLIENTS]
     scores = []
     for u in CLIENTS:
         vectors = [_vectors(u, users[u], table) for table in models[u]]

@@ -173,8 +173,8 @@ def _from(host: str, *forwarded: str) -> Request:
 
 def test_the_address_is_the_proxys_word_also_where_it_adds_a_line_of_its_own() -> None:
     senders = Senders(2, behind_proxy=True)
-    for told in ("1.1.1.1", "2.2.2.2"):
-        senders.count(_from("127.0.0.1", told, "203.0.113.9"))
+    for claimed in ("1.1.1.1", "2.2.2.2"):
+        senders.count(_from("127.0.0.1", claimed, "203.0.113.9"))
     with pytest.raises(TooManyError):
         senders.count(_from("127.0.0.1", "3.3.3.3", "203.0.113.9"))
     senders.count(_from("127.0.0.1", "203.0.113.9", "3.3.3.3"))

@@ -124,8 +124,8 @@ def test_numbers_are_the_report_of_fedease_in_steps(nearness: float) -> None:
 def test_numbers_are_the_report_of_fednext_but_for_the_rounding_of_tables(rank: int) -> None:
     m, chance, scales = 40, np.random.default_rng(4), (1.0, 8.0, 64.0)
     vectors = chance.normal(size=(m, rank)) / 6 if rank else None
-    told = {"method": "fednext", "table": [], "next": next_tables(scales, 1.0, 0.5, 50, vectors)}
-    terms = _with(told)
+    content = {"method": "fednext", "table": [], "next": next_tables(scales, 1.0, 0.5, 50, vectors)}
+    terms = _with(content)
     form = FedNext(scales=scales, length=50, rank=rank).client(World(2, m, order="rows")).work
     wide = 3 * (rank or m)
     for _ in range(3):
@@ -176,8 +176,8 @@ def test_long_random_histories_have_the_same_numbers_in_javascript(name: str, tm
 
 
 def _with(table: dict[str, Any]) -> Terms:
-    told = json.loads(VECTORS["agreements"]["fedease"]) | table | {"items": [str(item) for item in range(40)]}
-    return Terms.read(json.dumps(told).encode())
+    document = json.loads(VECTORS["agreements"]["fedease"]) | table | {"items": [str(item) for item in range(40)]}
+    return Terms.read(json.dumps(document).encode())
 
 
 def test_differences_are_read_with_their_sign() -> None:
@@ -201,8 +201,8 @@ def test_long_histories_count_their_latest_rows() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_agreement_is_refused(change: dict[str, Any]) -> None:
-    told = json.loads(VECTORS["agreements"]["fedease"]) | change
+    document = json.loads(VECTORS["agreements"]["fedease"]) | change
     with pytest.raises(DataError, match="is no agreement"):
-        Terms.read(json.dumps(told).encode())
+        Terms.read(json.dumps(document).encode())
     with pytest.raises(SettingError, match="expected one of fedease, counts, fednext"):
         agreed("fedmf", ["1"], {}, {})

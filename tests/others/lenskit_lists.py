@@ -31,7 +31,7 @@ def main(split: Path, out: Path) -> dict[str, Any]:
     train, valid, test = (pd.read_csv(split / f"{name}.csv") for name in ("train", "valid", "test"))
     asked = ItemListCollection.from_df(test, ["user_id"])
     known = set(valid.itertuples(index=False, name=None))
-    told: dict[str, Any] = {"version": lenskit.__version__}
+    figures: dict[str, Any] = {"version": lenskit.__version__}
     for name, scorer in (("pop", PopScorer()), ("knn", ItemKNNScorer(max_nbrs=20, feedback="implicit"))):
         pipeline = topn_pipeline(scorer)
         pipeline.train(from_interactions_df(train))
@@ -44,10 +44,10 @@ def main(split: Path, out: Path) -> dict[str, Any]:
         for metric in (NDCG(n=10, discount=usual), NDCG(n=20, discount=usual), Hit(n=10), Recall(n=20)):
             analysis.add_metric(metric)
         means = analysis.measure(lists, asked).list_summary()["mean"]
-        told[name] = {label: float(means[label]) for label in ("NDCG@10", "NDCG@20", "Hit@10", "Recall@20")}
+        figures[name] = {label: float(means[label]) for label in ("NDCG@10", "NDCG@20", "Hit@10", "Recall@20")}
         for layout in ("native", "flat"):
             lists.save_parquet(out / f"{name}-{layout}.parquet", layout=layout)
-    return told
+    return figures
 
 
 if __name__ == "__main__":

@@ -25,13 +25,13 @@ LONGEST = 20
 
 def main(split: Path, out: Path) -> dict[str, Any]:
     """Train on NAME.train.inter, recommend to everybody in NAME.test.inter, and measure."""
-    told: dict[str, Any] = {"version": recbole.__version__}
+    figures: dict[str, Any] = {"version": recbole.__version__}
     (train,) = split.glob("*.train.inter")
     name = train.name.partition(".")[0]
     for model in ("BPR", "EASE"):
         with tempfile.TemporaryDirectory() as place:
-            told[model] = _one(model, name, split, out / f"{model}.inter", place)
-    return told
+            figures[model] = _one(model, name, split, out / f"{model}.inter", place)
+    return figures
 
 
 def _one(model_name: str, name: str, split: Path, target: Path, place: str) -> dict[str, float]:

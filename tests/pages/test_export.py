@@ -59,11 +59,11 @@ def test_the_scorer_equals_python_and_needs_numpy_alone(
         [sys.executable, "-I", "-B", "-c", ASKED, str(exported(kind).path)],
         input=json.dumps(asked), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    told = json.loads(done.stdout)
-    assert told["others"] == []
+    answer = json.loads(done.stdout)
+    assert answer["others"] == []
     form = RunModel.of(run_of(kind)).form
     expected = torch.stack([form.scores(torch.tensor(one, dtype=torch.long)) for one in asked])
-    np.testing.assert_allclose(np.array(told["scores"]), expected.numpy(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.array(answer["scores"]), expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_the_folder_says_what_it_is(run_of: Callable[[str], Run], exported: Callable[[str], Exported]) -> None:
@@ -123,17 +123,17 @@ def test_ids_and_titles_come_back_and_cannot_steer_a_terminal(exported: Callable
 
 
 @pytest.mark.parametrize(
-    ("history", "told"), [([], "no ids; expected ids"), (["Title 8", "zz"], "no item has the id 'zz'; expected ids")]
+    ("history", "message"), [([], "no ids; expected ids"), (["Title 8", "zz"], "no item has the id 'zz'; expected ids")]
 )
 def test_a_history_that_tells_nothing_is_refused(
-    exported: Callable[[str], Exported], history: list[str], told: str
+    exported: Callable[[str], Exported], history: list[str], message: str
 ) -> None:
     program = exported("whole").path / "scorer.py"
     done = subprocess.run(
         [sys.executable, "-I", "-B", program, *history], capture_output=True, text=True, check=False
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"scorer.py: {told}")
+    assert done.stderr.startswith(f"scorer.py: {message}")
 
 
 def test_a_damaged_file_is_noticed(exported: Callable[[str], Exported], tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_an_existing_folder_is_left_alone(
 ) -> None:
     there = tmp_path / "there"
     there.mkdir()
-    told = ownview("export", run_of("whole").folder.path, "-o", there)
-    assert told.code == 2
-    assert told.err.strip() == f"ownview: {there}: already exists; choose another --out"
+    outcome = ownview("export", run_of("whole").folder.path, "-o", there)
+    assert outcome.code == 2
+    assert outcome.err.strip() == f"ownview: {there}: already exists; choose another --out"
     assert list(there.iterdir()) == []
 
 
@@ -180,8 +180,8 @@ def test_rights_follow_the_umask(run_of: Callable[[str], Run], tmp_path: Path) -
 def test_the_command_says_where_and_how_alike(
     run_of: Callable[[str], Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
-    told = ownview("export", run_of("ridge").folder.path, "-o", tmp_path / "made", "--min-people", "1")
-    assert told.code == 0
+    outcome = ownview("export", run_of("ridge").folder.path, "-o", tmp_path / "made", "--min-people", "1")
+    assert outcome.code == 0
     size = readable(sum(file.stat().st_size for file in (tmp_path / "made").iterdir()))
-    assert f"{tmp_path / 'made'}: {size}\n" in told.out
-    assert "100.0 % of its ten recommendations are those of the full model" in told.out
+    assert f"{tmp_path / 'made'}: {size}\n" in outcome.out
+    assert "100.0 % of its ten recommendations are those of the full model" in outcome.out

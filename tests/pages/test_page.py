@@ -74,8 +74,8 @@ def test_it_says_how_much_of_the_model_it_is(text: str) -> None:
 
 def test_it_does_not_claim_devices_that_there_were_none_of(text: str) -> None:
     """All rows lay in one file, and the page said that the model was learnt from what devices sent."""
-    told = model_of(text)["about"]["privacy"]["sentence"]
-    assert told.startswith("simulated: all rows lay in one file, and no device sent anything. A device would have sent")
+    said = model_of(text)["about"]["privacy"]["sentence"]
+    assert said.startswith("simulated: all rows lay in one file, and no device sent anything. A device would have sent")
     assert "devices sent" not in text
 
 
@@ -108,13 +108,13 @@ def test_an_existing_page_is_overwritten_when_asked(run_of: Callable[[str], Run]
 def test_the_command_says_where_it_is(
     run_of: Callable[[str], Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
-    told = ownview("page", run_of("ridge").folder.path, "-o", tmp_path / "page.html")
-    assert told.code == 0
+    outcome = ownview("page", run_of("ridge").folder.path, "-o", tmp_path / "page.html")
+    assert outcome.code == 0
     size = readable((tmp_path / "page.html").stat().st_size)
-    assert f"{tmp_path / 'page.html'}: {size}; open it in a browser" in told.out
-    assert "% of its ten recommendations are those of the full model" in told.out
-    told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
-    assert "note: scores after a pause are left out" in told.out
+    assert f"{tmp_path / 'page.html'}: {size}; open it in a browser" in outcome.out
+    assert "% of its ten recommendations are those of the full model" in outcome.out
+    outcome = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
+    assert "note: scores after a pause are left out" in outcome.out
 
 
 def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[str], Run], tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[
     assert model_of(made.path.read_text(encoding="utf-8"))["title"] == HEADING
     assert [one for one in made.warnings() if "items have no titles" in one]
     unlike = made._replace(titled=True, fidelity=made.fidelity._replace(overlap=0.9), kept=0.5)
-    (told,) = unlike.warnings()
-    assert told.startswith("90.0 % of its ten")
-    assert "--megabytes" in told
+    (warning,) = unlike.warnings()
+    assert warning.startswith("90.0 % of its ten")
+    assert "--megabytes" in warning
     assert unlike._replace(fidelity=made.fidelity._replace(overlap=0.96)).warnings() == []
 
 
@@ -137,8 +137,8 @@ def test_a_page_without_what_few_people_had_says_what_it_would_have_with_it(
     made = page(tmp_path / "model", tmp_path / "page.html")
     assert made.kept == 1
     assert made.fidelity.overlap < ENOUGH_ALIKE < (made.whole or 0)
-    (told,) = [one for one in made.warnings() if "less than 95 %" in one]
-    assert told.endswith(f"ownview page --min-people 1 leaves it in, for {100 * (made.whole or 0):.1f} %")
+    (warning,) = [one for one in made.warnings() if "less than 95 %" in one]
+    assert warning.endswith(f"ownview page --min-people 1 leaves it in, for {100 * (made.whole or 0):.1f} %")
     everything = page(tmp_path / "model", tmp_path / "all.html", min_people=1)
     assert everything.whole is None
     assert everything.fidelity.overlap == pytest.approx(made.whole or 0, abs=0.01)
@@ -149,8 +149,8 @@ def test_a_model_without_a_form_is_refused_in_one_line(
     command: str, made: Callable[..., Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
     run = made("local-only", embedding_size=2, local_epochs=1).folder.path
-    told = ownview(command, run, "-o", tmp_path / "made")
-    assert (told.code, told.out) == (2, "")
-    assert told.err.count("\n") == 1
-    assert "local-only cannot be taken along: it shares nothing" in told.err
+    outcome = ownview(command, run, "-o", tmp_path / "made")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 1
+    assert "local-only cannot be taken along: it shares nothing" in outcome.err
     assert list(tmp_path.iterdir()) == []

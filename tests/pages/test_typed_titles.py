@@ -35,8 +35,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     data = small_world().data
     titles = [f"Tale {item} of {WORDS[item % 5]} and {WORDS[item % 3]}" for item in data.items.tolist()]
     makers = [("Ann Lee", "Bo Ek", "Cy Oh", "Di Woo")[item % 4] for item in data.items.tolist()]
-    told = data.with_tables(items={"item": data.items.tolist(), "title": titles, "creator": makers})
-    return run(experiment, data=told, out=tmp_path_factory.mktemp("fit") / "run")
+    titled = data.with_tables(items={"item": data.items.tolist(), "title": titles, "creator": makers})
+    return run(experiment, data=titled, out=tmp_path_factory.mktemp("fit") / "run")
 
 
 def test_words_of_published_items_are_kept_and_no_others(fitted: Run) -> None:

@@ -145,10 +145,10 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
         network_rate=NETWORK_RATE,
     )  # fmt: skip
     one = uneven_federation(method, engine)
-    everybody = torch.tensor(CLIENTS)
+    both = torch.tensor(CLIENTS)
 
     def seen() -> dict[str, list[Any]]:
-        values = one.predicting(everybody, None)[0]
+        values = one.predicting(both, None)[0]
         values["items"] = values["items"].expand(2, ITEMS, SIZE)  # one table for all where both halves are off
         return {name: value.tolist() for name, value in values.items()}
 
@@ -180,11 +180,11 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
         else:
             expected = [[dot(client.user, row) for row in mean] for client in clients]
         scorer = scorer_of(one)
-        assert scorer.scores(everybody, None).tolist() == pytest.approx(np.array(expected), abs=tolerance)
+        assert scorer.scores(both, None).tolist() == pytest.approx(np.array(expected), abs=tolerance)
         # Of two items a client is asked about, it must still take the traces over all four.
         asked = torch.tensor([[3, 1], [0, 2]])
         few = np.array([[expected[u][i] for i in asked[u].tolist()] for u in CLIENTS])
-        assert scorer.scores(everybody, asked).tolist() == pytest.approx(few, abs=tolerance)
+        assert scorer.scores(both, asked).tolist() == pytest.approx(few, abs=tolerance)
     if mixing:
         assert all(abs(_share(client) - 0.5) > 1e-3 for client in clients), "the share must matter for this test"
 

@@ -27,10 +27,10 @@ def _federation(privacy: str, **settings: Any) -> Federation:
 
 def test_every_client_sends_norm_one_in_both_releases() -> None:
     one = _federation(NEARLY_NONE)
-    everybody = torch.arange(one.world.num_clients)
+    clients = torch.arange(one.world.num_clients)
     for number, name in ((1, "popular"), (2, "pairs")):
-        upload = one.work.do(one.work.samples(number, everybody), one.server.download(number, everybody))
-        assert torch.allclose(upload.norms(), torch.ones(len(everybody), dtype=torch.float64), atol=1e-12)
+        upload = one.work.do(one.work.samples(number, clients), one.server.download(number, clients))
+        assert torch.allclose(upload.norms(), torch.ones(len(clients), dtype=torch.float64), atol=1e-12)
         assert float(upload.written_out()[name].flatten(1).norm(dim=1).min()) == pytest.approx(1.0)
         one.round(number)
 

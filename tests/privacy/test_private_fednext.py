@@ -14,9 +14,9 @@ from ownview.testing.worlds import federation, small_world
 
 def test_every_client_sends_norm_one_in_all_releases() -> None:
     one = federation(FedNext(rank=5), small_world(), options=FederationOptions(privacy="central:epsilon=1e9"))
-    everybody = torch.arange(one.world.num_clients)
+    clients = torch.arange(one.world.num_clients)
     for number in (1, 2, 3):
-        upload = one.work.do(one.work.samples(number, everybody), one.server.download(number, everybody))
+        upload = one.work.do(one.work.samples(number, clients), one.server.download(number, clients))
         norms = upload.norms()
         assert bool((torch.isclose(norms, torch.ones_like(norms), atol=1e-12) | (norms == 0)).all())
         assert int((norms == 0).sum()) == (1 if number == 3 else 0), "one client has a single item, and no past"

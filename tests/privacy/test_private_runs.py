@@ -25,15 +25,15 @@ def _run(method: str, privacy: str, out: Path, clients: str = "all") -> RunFolde
 
 def test_privacy_json_tells_the_whole_budget(tmp_path: Path) -> None:
     folder = _run("fedease", "central:epsilon=8", tmp_path / "run")
-    told = folder.read_note("privacy")
-    assert (told["mode"], told["epsilon"], told["delta"], told["rounds"]) == ("central", 8.0, 1e-5, 2)
-    assert told["epsilon_composed"] == pytest.approx(8.0, abs=1e-3)
-    first, second = told["noise"]
+    note = folder.read_note("privacy")
+    assert (note["mode"], note["epsilon"], note["delta"], note["rounds"]) == ("central", 8.0, 1e-5, 2)
+    assert note["epsilon_composed"] == pytest.approx(8.0, abs=1e-3)
+    first, second = note["noise"]
     assert first["multiplier"] / second["multiplier"] == pytest.approx(3.0)
     assert first["epsilon_alone"] < second["epsilon_alone"] < 8
-    assert told["divided_by"] == 23
-    assert "the number of users" in told["public"]
-    assert any("validation" in one for one in told["not_covered"])
+    assert note["divided_by"] == 23
+    assert "the number of users" in note["public"]
+    assert any("validation" in one for one in note["not_covered"])
     result = folder.read_result()
     assert result["privacy"]["epsilon"] == 8.0
     assert result["notes"][0] == result["privacy"]["headline"] or result["privacy"]["headline"] in result["notes"]
@@ -58,7 +58,7 @@ def test_a_delta_above_one_over_n_is_noted_and_the_headline_printed(
 
 
 def test_methods_that_train_share_the_budget_among_their_rounds(tmp_path: Path) -> None:
-    told = _run("fedmf", "local:epsilon=50,clip=1", tmp_path / "run", clients="turns:10").read_note("privacy")
-    assert told["rounds"] == 3
-    assert told["per_user"]["rounds_at_most"] == 1, "three rounds are one pass"
-    assert told["epsilon_composed"] == pytest.approx(50.0, abs=1e-3)
+    note = _run("fedmf", "local:epsilon=50,clip=1", tmp_path / "run", clients="turns:10").read_note("privacy")
+    assert note["rounds"] == 3
+    assert note["per_user"]["rounds_at_most"] == 1, "three rounds are one pass"
+    assert note["epsilon_composed"] == pytest.approx(50.0, abs=1e-3)

@@ -82,12 +82,12 @@ def test_next_month_counts_for_those_who_are_in_both_files(ownview: Callable[...
     assert not (folder / "second").exists()
     assert ownview("privacy", "total", "february.csv", "1.5").code == 0
     assert ownview(*FIT, "--data", "february.csv", "--out", "second").code == 0
-    told = json.loads(ownview("privacy", "--json").out)
+    ledger = json.loads(ownview("privacy", "--json").out)
     both = dp_accounting.get_epsilon_gaussian(SIGMA / np.sqrt(2), DELTA)
-    spent_of = {Path(one["data"]).stem: one["spent"] for one in told["people"]}
+    spent_of = {Path(one["data"]).stem: one["spent"] for one in ledger["people"]}
     assert spent_of["february"] == pytest.approx(both, rel=1e-6)
     assert spent_of["elsewhere"] == 1.0
-    assert "u11" not in json.dumps(told)
+    assert "u11" not in json.dumps(ledger)
     listed = ownview("privacy").out
     assert "1.465 of 1.5 is spent by 2 releases" in listed
     assert "released fedease, central epsilon 1 on" in listed
@@ -110,9 +110,9 @@ def test_equal_ids_of_two_shops_are_different_people_and_a_file_that_has_grown_i
         refused = ownview(*FIT, "--data", data, "--out", "third")
         epsilon = dp_accounting.get_epsilon_gaussian(SIGMA / np.sqrt(releases), DELTA)
         assert (refused.code, f"it would be {epsilon:.4g};" in refused.err) == (2, True), refused.err
-    told = ownview("privacy", "--json").out
-    assert '"b1"' not in told
-    assert all(one.items not in told for one in Ledger().entries())
+    output = ownview("privacy", "--json").out
+    assert '"b1"' not in output
+    assert all(one.items not in output for one in Ledger().entries())
 
 
 def test_a_line_of_before_counts_for_every_shop() -> None:

@@ -96,12 +96,12 @@ class TestTheModel:
         assert data["results"]["paper"][place_of(data, "popularity")]["curve"] is None
 
     def test_the_distribution_counts_users(self, data: dict[str, Any], runs: Path) -> None:
-        told = data["results"]["paper"][place_of(data, "fedrap")]["distribution"]
+        distribution = data["results"]["paper"][place_of(data, "fedrap")]["distribution"]
         values = per_user(runs / "fedrap-paper", "NDCG@10")
-        assert told["share"][0] == pytest.approx((values > 0).mean(), abs=1e-5)
-        assert told["share"][20] == pytest.approx((values >= 0.5).mean(), abs=1e-5)
-        assert told["share"][40] == pytest.approx((values >= 1).mean(), abs=1e-5)
-        assert told["share"] == sorted(told["share"], reverse=True)
+        assert distribution["share"][0] == pytest.approx((values > 0).mean(), abs=1e-5)
+        assert distribution["share"][20] == pytest.approx((values >= 0.5).mean(), abs=1e-5)
+        assert distribution["share"][40] == pytest.approx((values >= 1).mean(), abs=1e-5)
+        assert distribution["share"] == sorted(distribution["share"], reverse=True)
 
     def test_groups_cover_everybody(self, data: dict[str, Any]) -> None:
         groups = data["results"]["honest"][place_of(data, FEDMF)]["groups"]
@@ -115,19 +115,19 @@ class TestTheModel:
         assert busiest == sorted(busiest)
 
     def test_chance_is_what_a_random_order_reaches(self, data: dict[str, Any], runs: Path) -> None:
-        told = {one["name"]: one["chance"] for one in data["protocols"]}
-        assert told["paper"]["HR@10"] == pytest.approx(10 / 100)
+        chance = {one["name"]: one["chance"] for one in data["protocols"]}
+        assert chance["paper"]["HR@10"] == pytest.approx(10 / 100)
         with (runs / "popularity-honest" / "users.csv").open(newline="") as lines:
             candidates = [int(row["candidates"]) for row in csv.DictReader(lines)]
-        assert told["honest"]["HR@10"] == pytest.approx(mean(10 / number for number in candidates))
+        assert chance["honest"]["HR@10"] == pytest.approx(mean(10 / number for number in candidates))
         gains = sum(1 / np.log2(rank + 1) for rank in range(1, 11))
-        assert told["honest"]["NDCG@10"] == pytest.approx(mean(gains / number for number in candidates))
+        assert chance["honest"]["NDCG@10"] == pytest.approx(mean(gains / number for number in candidates))
 
     def test_costs_are_told_for_federated_methods(self, data: dict[str, Any], runs: Path) -> None:
         cost = data["results"]["honest"][place_of(data, "fedrap")]["cost"]
-        told = result_of(runs / "fedrap-honest")
-        assert cost["bytes"] == told["bytes_up_per_client"] + told["bytes_down_per_client"] > 0
-        assert cost["seconds"] == told["cost"]["seconds"]["round"]
+        result = result_of(runs / "fedrap-honest")
+        assert cost["bytes"] == result["bytes_up_per_client"] + result["bytes_down_per_client"] > 0
+        assert cost["seconds"] == result["cost"]["seconds"]["round"]
         assert data["results"]["honest"][place_of(data, "popularity")]["cost"] is None
 
     def test_no_path_of_this_machine_is_told(self, model: dict[str, Any], runs: Path) -> None:
@@ -216,9 +216,9 @@ class TestPictures:
             assert len(one["skew"]) == 3
 
     def test_sparsity_of_shared_tables(self, data: dict[str, Any]) -> None:
-        told = data["results"]["paper"][place_of(data, "fedrap")]["sparsity"]
-        assert told["rounds"] == [1, 2, 3, 4]
-        assert all(0 <= value <= 1 for value in told["tables"]["common"]["zero"])
+        sparsity = data["results"]["paper"][place_of(data, "fedrap")]["sparsity"]
+        assert sparsity["rounds"] == [1, 2, 3, 4]
+        assert all(0 <= value <= 1 for value in sparsity["tables"]["common"]["zero"])
 
 
 class TestAlike:
@@ -232,8 +232,8 @@ class TestAlike:
             other = {"popularity": "fedrap", "fedrap": "popularity"}[method]
             level = Mark.LEVEL in (row.mark, compared.cells[other, protocol, metric].mark)
             assert alike == ([other] if level else []), (method, protocol, metric)
-            told = found["results"][protocol][place_of(found, method)]["cells"][metric]
-            assert (told["mark"], told["not_above"]) == (str(row.mark), row.not_above)
+            cell = found["results"][protocol][place_of(found, method)]["cells"][metric]
+            assert (cell["mark"], cell["not_above"]) == (str(row.mark), row.not_above)
             marked += level
         assert marked
 
@@ -253,9 +253,9 @@ class TestCuts:
             assert (result["seeds"], result["cuts"]) == ([0], 2)
             for metric in ("HR@10", "NDCG@10"):
                 cell = compared.cells[method, "next-sitting", metric]
-                told = result["cells"][metric]
-                assert (told["mean"], told["low"], told["high"]) == (cell.mean, cell.low, cell.high)
-                assert (told["users"], told["not_above"]) == (cell.users, cell.not_above)
+                shown = result["cells"][metric]
+                assert (shown["mean"], shown["low"], shown["high"]) == (cell.mean, cell.low, cell.high)
+                assert (shown["users"], shown["not_above"]) == (cell.users, cell.not_above)
             assert sum(group["users"] for group in result["groups"]) == cell.users == result["users"]
 
     def test_versions_of_the_data_are_counted_within_a_cut(self, sittings: Path) -> None:

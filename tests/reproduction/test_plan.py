@@ -115,8 +115,8 @@ def test_a_group_of_users_is_those_with_so_many_interactions(store: Path) -> Non
     measure = result.reached[0].here
     assert measure is not None
     assert measure.values == pytest.approx((mean(float(user["HR@10"]) for user in group),))
-    nobody = replace(line, setup=replace(line.setup, inactive=ActivityRange(90, 91)))
-    (empty,) = results([nobody], {})
+    unmet = replace(line, setup=replace(line.setup, inactive=ActivityRange(90, 91)))
+    (empty,) = results([unmet], {})
     assert (empty.status, empty.reason) == (Status.NOT_MEASURED, "no user is in the group")
 
 
@@ -134,20 +134,20 @@ def test_costs_come_from_the_run_or_are_not_measured(store: Path) -> None:
     absent = results([space, seconds], {})
     assert [(one.status, one.reason) for one in absent] == [(Status.NOT_MEASURED, "the runs tell no cost")] * 2
 
-    def told() -> list[float]:
+    def means() -> list[float]:
         measured = results([space, seconds], {})
         return [one.here.mean for result in measured for one in result.reached if one.here is not None]
 
     of_result = {"client_bytes": 2**21, "server_bytes": 2**20, "round_seconds": 0.25}
     (folder / "result.json").write_text(json.dumps({**written, "cost": of_result}))
-    assert told() == [2.0, 1.0, 0.25]
+    assert means() == [2.0, 1.0, 0.25]
     declared = {"client_bytes": 2**19, "server_bytes": 2**20, "server_bytes_with_uploads": 17 * 2**20}
     of_file = {"declared": declared, "measured": {"client_bytes": 1, "seconds": {"round": 0.5}}}
     (folder / "cost.json").write_text(json.dumps(of_file))
-    assert told() == [0.5, 17.0, 0.5]
+    assert means() == [0.5, 17.0, 0.5]
     (folder / "cost.json").write_text("{")
     with pytest.raises(OutputError, match=r"cost\.json: is damaged"):
-        told()
+        means()
 
 
 def test_a_failed_run_fails_its_line_and_no_other(store: Path) -> None:

@@ -30,8 +30,8 @@ def assert_alike(one: Federation, other: Federation, scores: Tensor) -> None:
         assert torch.allclose(one.server.shared[name], value, atol=1e-10), name
     for name, value in other.clients.own.items():
         assert torch.allclose(one.clients.own[name], value, atol=1e-10), name
-    everybody = torch.arange(other.world.num_clients)
-    assert torch.allclose(scores, scorer_of(other).scores(everybody, None), atol=1e-9)
+    clients = torch.arange(other.world.num_clients)
+    assert torch.allclose(scores, scorer_of(other).scores(clients, None), atol=1e-9)
 
 
 def alone(

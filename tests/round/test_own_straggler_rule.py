@@ -52,18 +52,18 @@ def first_half(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
 def test_who_is_slow_ends_as_if_it_had_not_taken_part(method: Federated, tmp_path: Path) -> None:
-    split, everybody = small_world(num_users=9), torch.arange(9)
+    split, clients = small_world(num_users=9), torch.arange(9)
     one, others = (federation(method, split, block_clients=4) for _ in range(2))
     one.rules = (on_time,)
-    counting(others, lambda number: everybody[~slow(everybody, number)])
+    counting(others, lambda number: clients[~slow(clients, number)])
     for number in (1, 2):
         report = one.round(number)
         assert set(report.left_out.values()) == {LATE}
         assert report.clients == others.round(number).clients < 9
-    scores = scorer_of(one).scores(everybody, None)
+    scores = scorer_of(one).scores(clients, None)
     assert_alike(one, others, scores)
     server, found, reports = alone(method, split, (on_time,), tmp_path)
-    assert [one.clients for one in reports] == [int((~slow(everybody, number)).sum()) for number in (1, 2)]
+    assert [one.clients for one in reports] == [int((~slow(clients, number)).sum()) for number in (1, 2)]
     for name, value in others.server.shared.items():
         assert torch.allclose(server.shared[name], value, atol=1e-10), name
     assert torch.allclose(found, scores, atol=1e-9)

@@ -34,15 +34,15 @@ def test_devices_that_are_all_alike_change_the_clock_and_nothing_else() -> None:
 
 
 def test_shares_of_tiers_and_availability_are_as_asked() -> None:
-    everybody = torch.arange(20_000)
-    found = SimulatedDevices((Tier(0.7, 1), Tier(0.3, 10))).tier_of(0, everybody)
+    clients = torch.arange(20_000)
+    found = SimulatedDevices((Tier(0.7, 1), Tier(0.3, 10))).tier_of(0, clients)
     assert float((found == 1).double().mean()) == pytest.approx(0.3, abs=0.02)
     day = SimulatedDevices(hours=(8, 14))
-    assert float(day.there(0, everybody, 0).double().mean()) == pytest.approx(0.25, abs=0.02)
-    assert not bool((day.there(0, everybody, 0) & day.there(0, everybody, 12 * 3600)).any())
+    assert float(day.there(0, clients, 0).double().mean()) == pytest.approx(0.25, abs=0.02)
+    assert not bool((day.there(0, clients, 0) & day.there(0, clients, 12 * 3600)).any())
     night = SimulatedDevices(hours=(22, 4))
-    assert float(night.there(0, everybody, 0).double().mean()) == pytest.approx(0.25, abs=0.02)
-    assert float(SimulatedDevices(dropout=0.2).dropped(0, 1, everybody).double().mean()) == pytest.approx(0.2, abs=0.02)
+    assert float(night.there(0, clients, 0).double().mean()) == pytest.approx(0.25, abs=0.02)
+    assert float(SimulatedDevices(dropout=0.2).dropped(0, 1, clients).double().mean()) == pytest.approx(0.2, abs=0.02)
 
 
 def test_who_is_late_or_disappears_does_not_count_and_goes_back() -> None:

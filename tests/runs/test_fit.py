@@ -79,15 +79,15 @@ def test_like_a_run_it_takes_what_that_was_and_the_round_it_chose(data: Interact
     assert fitted.experiment.settings == measured.experiment.settings
     assert (fitted.experiment.seed, fitted.experiment.method) == (2, "fedmf")
     assert fitted.result["rounds"] == fitted.result["chosen_round"] == len(fitted.rounds) == chosen
-    told = fitted.result["settings_from"]
-    assert (fitted.folder.path / told["run"]).resolve() == measured.folder.path.resolve()
-    assert not Path(told["run"]).is_absolute()
-    assert (told["protocol"], told["chosen_round"], told["rounds"]) == ("honest", chosen, 4)
-    assert told["test"] == {name: measured.metrics[name] for name in ("HR@10", "NDCG@10")}
+    origin = fitted.result["settings_from"]
+    assert (fitted.folder.path / origin["run"]).resolve() == measured.folder.path.resolve()
+    assert not Path(origin["run"]).is_absolute()
+    assert (origin["protocol"], origin["chosen_round"], origin["rounds"]) == ("honest", chosen, 4)
+    assert origin["test"] == {name: measured.metrics[name] for name in ("HR@10", "NDCG@10")}
     same = ov.fit(build("fedmf", SMALL), data, rounds=chosen, seed=2)
     assert same.recommend_many().equals(fitted.recommend_many())
     assert "settings_from" not in same.result
-    assert told["run"] in fitted._repr_html_()
+    assert origin["run"] in fitted._repr_html_()
 
 
 def test_like_keeps_plugins_federation_and_what_the_protocol_says_of_the_data(data: Interactions) -> None:

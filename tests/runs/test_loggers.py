@@ -22,28 +22,28 @@ class Notes:
     """A logger that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Mapping[str, Any]]] = []
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
 
     def begin(self, experiment: Mapping[str, Any]) -> None:
-        self.told.append(("begin", experiment))
+        self.calls.append(("begin", experiment))
 
     def round(self, line: Mapping[str, Any]) -> None:
-        self.told.append(("round", line))
+        self.calls.append(("round", line))
 
     def end(self, result: Mapping[str, Any]) -> None:
-        self.told.append(("end", result))
+        self.calls.append(("end", result))
 
 
 def test_a_logger_is_told_the_experiment_every_line_and_the_result() -> None:
     notes = Notes()
     run = ov.run(build("fedmf", SMALL), shop(), rounds=2, loggers=[notes])
-    assert [word for word, _ in notes.told] == ["begin", "round", "round", "end"]
-    assert notes.told[0][1] == run.experiment.to_dict()
-    assert [line for word, line in notes.told if word == "round"] == run.rounds
-    assert notes.told[-1][1] == run.result
+    assert [word for word, _ in notes.calls] == ["begin", "round", "round", "end"]
+    assert notes.calls[0][1] == run.experiment.to_dict()
+    assert [line for word, line in notes.calls if word == "round"] == run.rounds
+    assert notes.calls[-1][1] == run.result
     fitted = Notes()
     ov.fit("popularity", shop(), loggers=[fitted])
-    assert [word for word, _ in fitted.told] == ["begin", "round", "end"]
+    assert [word for word, _ in fitted.calls] == ["begin", "round", "end"]
 
 
 def test_scalars_leave_out_what_is_none_and_what_is_no_number() -> None:

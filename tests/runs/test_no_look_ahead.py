@@ -186,7 +186,7 @@ kept_out = partial(held_out_users, share=0.5, fold=0, ties="hash", untimed="rand
                    knows_validation=False, moment="last item")  # fmt: skip
 
 
-def everybody() -> tuple[list[str], list[str]]:
+def all_people() -> tuple[list[str], list[str]]:
     """Ids of some who take part, and of some who do not."""
     names = [f"u{user}" for user in range(12)]
     data = build([(name, f"i{item}", item) for name in names for item in range(3)])
@@ -208,7 +208,7 @@ def histories(draw: st.DrawFn, users: list[str], fewest: int = 3) -> list[Row]:
 @settings(max_examples=20)
 @given(st.data())
 def test_under_new_users_nothing_of_theirs_changes_the_model(choice: st.DataObject) -> None:
-    members, newcomers = everybody()
+    members, newcomers = all_people()
     inside = choice.draw(histories(members)) + [(user, f"only {user}'s", 0) for user in members]
     same = choice.draw(histories(newcomers[:1]))
     first, second = (kept_out(build([*same, *choice.draw(histories(newcomers[1:])), *inside])) for _ in range(2))
@@ -224,7 +224,7 @@ def test_under_new_users_nothing_of_theirs_changes_the_model(choice: st.DataObje
 
 @pytest.mark.parametrize("model", MODELS, ids=NAMES)
 def test_asking_newcomers_leaves_the_model_as_it_was(model: Model) -> None:
-    members, newcomers = everybody()
+    members, newcomers = all_people()
     random = np.random.default_rng(0)
     rows = [(name, f"i{item}", int(random.integers(20))) for name in [*newcomers, *members]
             for item in random.choice(8, 5, replace=False)]  # fmt: skip

@@ -119,8 +119,8 @@ def test_order_alone_is_enough_where_places_count(made: Made, data: Interactions
     run = made("fedease")
     timed = run.newcomer(history_of(data, run, "u2", tmp_path / "me.csv"))
     ids = [str(data.items[one.position]) for one in timed.history]
-    told = run.newcomer([f"id:{one}" for one in ids])
-    assert run.recommend(told) == run.recommend(timed)
+    untimed = run.newcomer([f"id:{one}" for one in ids])
+    assert run.recommend(untimed) == run.recommend(timed)
     assert run.recommend(run.newcomer([f"id:{one}" for one in reversed(ids)])) != run.recommend(timed)
 
 

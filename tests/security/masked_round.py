@@ -32,15 +32,15 @@ class Round:
     inboxes: dict[int, SealedShares] = field(init=False)
 
     def __post_init__(self) -> None:
-        everybody, random = range(self.cohort.clients), np.random.default_rng(1)
-        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in everybody}
+        clients, random = range(self.cohort.clients), np.random.default_rng(1)
+        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in clients}
         self.devices = {
             one: self.kinds.get(one, MaskingClient)(one, NUMBER, self.cohort, drawn_from_seed(9, NUMBER, one))
-            for one in everybody
+            for one in clients
         }
         self.server = MaskingServer(NUMBER, self.cohort, seed=2)
-        told = self.server.introduce([one.keys() for one in self.devices.values()])
-        self.inboxes = self.server.deliver([self.devices[one].shares(told[one]) for one in everybody])
+        introductions = self.server.introduce([one.keys() for one in self.devices.values()])
+        self.inboxes = self.server.deliver([self.devices[one].shares(introductions[one]) for one in clients])
         self.masked = {
             one: self.numbers[one] + self.devices[one].masks(self.inboxes[one], COUNT) for one in self.devices
         }

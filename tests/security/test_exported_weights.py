@@ -198,16 +198,16 @@ def test_it_is_said_where_it_is_made_and_in_the_card(
     fitted: Callable[..., Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
     folder = fitted("ease", strength=LAMBDA).folder.path
-    told = ownview("export", folder, "-o", tmp_path / "made")
+    outcome = ownview("export", folder, "-o", tmp_path / "made")
     card = (tmp_path / "made" / "MODEL_CARD.md").read_text(encoding="utf-8")
     about = json.loads((tmp_path / "made" / "model.json").read_text(encoding="utf-8"))
     assert "## What the weights give away" in card
     assert about["exposure"]["min_people"] == MIN_PEOPLE
     for sentence in about["exposure"]["sentences"]:
-        assert f"weights: {sentence}" in told.out
+        assert f"weights: {sentence}" in outcome.out
         assert sentence in card.replace("\\", "")
-    told = ownview("page", folder, "-o", tmp_path / "page.html", "--min-people", "1")
-    assert "histories of single people can be read off the weights" in told.out
-    told = ownview("export", folder, "-o", tmp_path / "none", "--min-people", "1000")
-    assert told.code == 2
-    assert "no two items were had by 1,000 people or more" in told.err
+    outcome = ownview("page", folder, "-o", tmp_path / "page.html", "--min-people", "1")
+    assert "histories of single people can be read off the weights" in outcome.out
+    outcome = ownview("export", folder, "-o", tmp_path / "none", "--min-people", "1000")
+    assert outcome.code == 2
+    assert "no two items were had by 1,000 people or more" in outcome.err

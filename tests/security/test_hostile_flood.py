@@ -76,8 +76,8 @@ def _flood(folder: Path, messages: int) -> None:
     noted = {name: Noted(homes[name]) for name in ("east", "north")}
     places: dict[str, Answering] = {**noted, EVIL: evil}
     coordinator = Coordinator(agreement(), InProcess(places), folder / "server", BRIEF, said)
-    told, lied_to = Said(), _lied_to(homes["south"], folder)
-    lied_to.place.say = noted["east"].place.say = told
+    said_by_places, lied_to = Said(), _lied_to(homes["south"], folder)
+    lied_to.place.say = noted["east"].place.say = said_by_places
     grown, reached = 0, 0
     for number in range(1, ROUNDS + 1):
         evil.plainly_wrong = True
@@ -102,7 +102,7 @@ def _flood(folder: Path, messages: int) -> None:
     assert _memory() - grown < FLAT
     expected, found = alone.server.pack(), coordinator.server.pack()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
-    for one in (said, told):
+    for one in (said, said_by_places):
         assert one.count > messages // 20
         assert one.longest < LONGEST_LINE + 60
         assert one.internal == []

@@ -55,8 +55,8 @@ def _plain(clients: range) -> Tensor:
 def _sum(own: dict[int, OwnMasks], number: int, clients: range, showing: range) -> Tensor:
     """A round over some clients, as a server asks for it."""
     exchange = Exchange(MASKED.cohort, number, 1)
-    told = exchange.introduce([own[one].keys(number) for one in clients])
-    inboxes = exchange.deliver([own[one].shares(told[one]) for one in clients])
+    introductions = exchange.introduce([own[one].keys(number) for one in clients])
+    inboxes = exchange.deliver([own[one].shares(introductions[one]) for one in clients])
     total = MeanPartial({"whole": torch.zeros(30)}, torch.empty(0), "uniform")
     total.words = torch.zeros(30, dtype=torch.long)
     for one in clients:
@@ -70,8 +70,8 @@ def _sum(own: dict[int, OwnMasks], number: int, clients: range, showing: range) 
 
 def test_a_round_is_not_summed_again_without_one_client() -> None:
     own = {one: OwnMasks(one, MASKED.cohort) for one in range(10)}
-    everybody = _sum(own, 1, range(10), range(10))
-    assert torch.equal(everybody, _plain(range(10)))
+    total = _sum(own, 1, range(10), range(10))
+    assert torch.equal(total, _plain(range(10)))
     with pytest.raises(MessageError, match="shares were shown for round 1, and no sum of it is made again"):
         _sum(own, 1, range(9), range(9))
     _sum(own, 2, range(10), range(10))
@@ -173,18 +173,21 @@ def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
         return place.answer(Envelope(kind, 4, parts=parts), [0, 1], digest, MASKED.cohort)
 
     keys = [*asked(Kind.KEYS, [b"", b""], "a"), *(one.keys(4) for one in others.values())]
-    told = exchange.introduce(keys)
-    shares = [*asked(Kind.SHARES, [told[0], told[1]], "b"), *(one.shares(told[who]) for who, one in others.items())]
+    introductions = exchange.introduce(keys)
+    shares = [
+        *asked(Kind.SHARES, [introductions[0], introductions[1]], "b"),
+        *(one.shares(introductions[who]) for who, one in others.items()),
+    ]
     inboxes = exchange.deliver(shares)
     put_on = place.put_on({0: inboxes[0], 1: inboxes[1]})
     for one in (0, 1):
         put_on(_upload(one))
     without = [Left(4, one, {other: other != 7 for other in range(10)}).pack() for one in (0, 1)]
-    everybody = [Left(4, one, dict.fromkeys(range(10), True)).pack() for one in (0, 1)]
+    complete = [Left(4, one, dict.fromkeys(range(10), True)).pack() for one in (0, 1)]
     with pytest.raises(MessageError, match="users of one place received 2 sets of arrived clients"):
-        asked(Kind.SHOW, [everybody[0], without[1]], "c")
-    shown = asked(Kind.SHOW, everybody, "d")
-    assert asked(Kind.SHOW, everybody, "d") == shown
+        asked(Kind.SHOW, [complete[0], without[1]], "c")
+    shown = asked(Kind.SHOW, complete, "d")
+    assert asked(Kind.SHOW, complete, "d") == shown
     for kind, parts in ((Kind.SHOW, without), (Kind.KEYS, [b"", b""])):
         with pytest.raises(MessageError, match="shares were shown for round 4"):
             asked(kind, parts, "e")

@@ -21,8 +21,8 @@ from tests.security.masked_round import COUNT, NUMBER, Round
 class _OtherSeed(MaskingClient):
     """Gives the check of one seed, and deals shares of another."""
 
-    def _require_agreed(self, told: Introduction) -> None:
-        super()._require_agreed(told)
+    def _require_agreed(self, introduction: Introduction) -> None:
+        super()._require_agreed(introduction)
         self._seed = bytes(32)
 
 

@@ -45,9 +45,9 @@ def _exact(data: Interactions) -> torch.Tensor:
 
 def _guesses(data: Interactions) -> dict[str, torch.Tensor]:
     """Noise of standard deviation 1 as a reader of the card would draw it: as it was once, and as it is when seeded."""
-    nobody = torch.zeros(1, dtype=torch.long)
+    first = torch.zeros(1, dtype=torch.long)
     once = derive(derive(_SEED, "privacy of sums", 1), "popular")
-    old = drawn(torch.zeros(1, data.num_items, dtype=torch.float64), once, nobody, gaussian, 1.0)[0]
+    old = drawn(torch.zeros(1, data.num_items, dtype=torch.float64), once, first, gaussian, 1.0)[0]
     stream = NoiseKey.from_seed(_SEED).stream("sum", 1, "popular")
     new = torch.from_numpy(rounded_gaussian(stream, data.num_items, 20)).double() / 2.0**20
     return {"old": old, "seeded": new}

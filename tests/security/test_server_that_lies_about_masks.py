@@ -69,10 +69,10 @@ def _read_alone(trust: Trust | None) -> Tensor:
     victim = MaskingClient(0, 1, MASKED.cohort, _entropy(0), trust)
     puppets = [MaskingClient(one, 1, MASKED.cohort, _entropy(one)) for one in range(1, CLIENTS)]
     mine = victim.keys()
-    everybody: tuple[Keys, ...] = (mine, *(one.keys() for one in puppets))
+    keys: tuple[Keys, ...] = (mine, *(one.keys() for one in puppets))
     collector = MaskingServer(1, MASKED.cohort, 0)
-    told = collector.introduce(everybody)
-    shares = [victim.shares(told[0]), *(one.shares(told[one.client]) for one in puppets)]
+    introductions = collector.introduce(keys)
+    shares = [victim.shares(introductions[0]), *(one.shares(introductions[one.client]) for one in puppets)]
     inboxes = collector.deliver(shares)
     sent = (_numbers(0).numpy() + victim.masks(inboxes[0], COUNT)).astype("uint32")
     mask = sum((one.masks(inboxes[one.client], COUNT) for one in puppets), np.zeros(COUNT, dtype=np.uint32))
@@ -113,7 +113,7 @@ GONE = range(4, CLIENTS)
 """Six of ten that have sent their numbers; the server wants the sum of the other four, and six were promised."""
 
 
-def _told(client: int) -> dict[int, bool]:
+def _story_for(client: int) -> dict[int, bool]:
     """Four clients are missing in every story, never the listener; each of the six in six stories at least."""
     others = [one for one in GONE if one != client]
     start = client * 2
@@ -124,10 +124,10 @@ def _told(client: int) -> dict[int, bool]:
 def _sum_of_four(trusts: list[Trust] | list[None]) -> Tensor:
     clients = [MaskingClient(one, 1, MASKED.cohort, _entropy(one), trusts[one]) for one in range(CLIENTS)]
     collector = MaskingServer(1, MASKED.cohort, 0)
-    told = collector.introduce([one.keys() for one in clients])
-    inboxes = collector.deliver([one.shares(told[one.client]) for one in clients])
+    introductions = collector.introduce([one.keys() for one in clients])
+    inboxes = collector.deliver([one.shares(introductions[one.client]) for one in clients])
     sent = [(_numbers(k).numpy() + one.masks(inboxes[k], COUNT)).astype("uint32") for k, one in enumerate(clients)]
-    stories = {one.client: Left(1, one.client, _told(one.client)) for one in clients}
+    stories = {one.client: Left(1, one.client, _story_for(one.client)) for one in clients}
     if trusts[0] is None:
         shown = [one.show(stories[one.client]) for one in clients]
     else:
@@ -162,8 +162,8 @@ def test_a_client_signs_one_story_and_shows_nothing_without_signatures() -> None
     trusts = _trusts()
     clients = [MaskingClient(one, 1, MASKED.cohort, _entropy(one), trusts[one]) for one in range(CLIENTS)]
     collector = MaskingServer(1, MASKED.cohort, 0)
-    told = collector.introduce([one.keys() for one in clients])
-    inboxes = collector.deliver([one.shares(told[one.client]) for one in clients])
+    introductions = collector.introduce([one.keys() for one in clients])
+    inboxes = collector.deliver([one.shares(introductions[one.client]) for one in clients])
     for one in clients:
         one.masks(inboxes[one.client], COUNT)
     left = Left(1, 0, dict.fromkeys(range(CLIENTS), True))
@@ -190,9 +190,9 @@ def test_a_signed_round_gives_the_sum_and_who_signs_wrongly_drops_out() -> None:
     own, exchange = _own(_trusts()), Exchange(MASKED.cohort, 1, 1)
     keys = [own[one].keys(1) for one in range(CLIENTS)]
     keys[9] = keys[9][:-1] + bytes([keys[9][-1] ^ 1])
-    told = exchange.introduce(keys)
-    assert sorted(told) == list(range(9))
-    inboxes = exchange.deliver([own[one].shares(told[one]) for one in range(9)])
+    introductions = exchange.introduce(keys)
+    assert sorted(introductions) == list(range(9))
+    inboxes = exchange.deliver([own[one].shares(introductions[one]) for one in range(9)])
     total = MeanPartial({"whole": torch.zeros(COUNT)}, torch.empty(0), "uniform")
     total.words = torch.zeros(COUNT, dtype=torch.long)
     nothing = torch.zeros(1, 0, dtype=torch.long)

@@ -62,10 +62,10 @@ def test_where_the_model_cannot_forget_nothing_is_removed(ownview: Callable[...,
         )
     journal.close()
     before = files()
-    for user, told in (("u3", "rounds otherwise than the one that added user u3"), ("nobody", "unknown user")):
+    for user, message in (("u3", "rounds otherwise than the one that added user u3"), ("nobody", "unknown user")):
         refused = ownview("forget", str(PLACE), user)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
-        assert told in refused.err
+        assert message in refused.err
         assert files() == before
 
 

@@ -61,10 +61,10 @@ def test_a_slower_machine_takes_smaller_forms_and_says_so(shop: Split) -> None:
     found = suited(shop, Allowance(900, 8e9, slow))
     fast = chosen(shop, 15)
     assert {one.method for one in found.methods} < set(fast)
-    told = " ".join(found.left_out)
+    reasons = " ".join(found.left_out)
     for name in set(fast) - {one.method for one in found.methods}:
-        assert f"{name}: would take about" in told
-    assert "--minutes" in told
+        assert f"{name}: would take about" in reasons
+    assert "--minutes" in reasons
 
 
 def test_what_does_not_fit_the_memory_is_left_out(shop: Split) -> None:

@@ -115,10 +115,10 @@ def test_a_budget_is_chosen_by_numbers_of_people_and_items_whatever_its_figure(n
 
 def test_what_a_budget_leaves_is_said() -> None:
     runs = runs_with({NOTHING: 0.04, HIDDEN: 0.08, "epsilon 8": 0.03, "epsilon 1": 0.0})
-    told = recommended(FEW, runs).reasons
-    assert told[0] == "with 400 people a budget of 1 leaves nothing of the sums (0%); text at home has 50%"
-    assert not any("budget of 8" in one for one in told), "a third of the sums is something"
-    assert any("recommended clip is 16" in one for one in told)
+    reasons = recommended(FEW, runs).reasons
+    assert reasons[0] == "with 400 people a budget of 1 leaves nothing of the sums (0%); text at home has 50%"
+    assert not any("budget of 8" in one for one in reasons), "a third of the sums is something"
+    assert any("recommended clip is 16" in one for one in reasons)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -90,8 +90,8 @@ def test_a_file_that_is_not_sound_is_listed_and_the_proposed_command_reads_it(ow
         file.write("u0,3\nu1,4,x,soon\n,5,y,1700000000\n")
     refused = ownview(*QUICK)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    for told in ("rows that have not 4 fields: 1,", "times that are no number: 1,", "rows without a user: 1,"):
-        assert told in refused.out
+    for note in ("rows that have not 4 fields: 1,", "times that are no number: 1,", "rows without a user: 1,"):
+        assert note in refused.out
     assert not Path("runs").exists()
     proposed = shlex.split(refused.err.rpartition("as it is: ")[2])
     assert proposed == ["ownview", *QUICK, "--tolerant"], "nothing that was typed is lost"
@@ -122,9 +122,9 @@ def test_that_nothing_can_be_missed_is_told(ownview: Callable[..., Outcome]) -> 
         f"u{user},{(user + 2 * place) % 9},{1_700_000_000 + 90_000 * place}" for user in range(9) for place in range(5)
     ]
     Path("tiny.csv").write_text("user,item,timestamp\n" + "\n".join(rows) + "\n")
-    told = "left to rank: HR@10 is 1 for every model"
-    assert told in " ".join(ownview("start", "tiny.csv", "--method", "popularity").out.split())
-    assert told not in " ".join(ownview("start", "shop.csv", "--method", "popularity").out.split())
+    note = "left to rank: HR@10 is 1 for every model"
+    assert note in " ".join(ownview("start", "tiny.csv", "--method", "popularity").out.split())
+    assert note not in " ".join(ownview("start", "shop.csv", "--method", "popularity").out.split())
 
 
 def test_a_method_of_ones_own_is_compared_and_fitted_in_one_command(ownview: Callable[..., Outcome]) -> None:
@@ -138,14 +138,14 @@ def test_a_method_of_ones_own_is_compared_and_fitted_in_one_command(ownview: Cal
 
 
 def test_ratings_are_said_to_count_for_nothing(ownview: Callable[..., Outcome]) -> None:
-    told = "note: ratings are not looked at: every row counts as an item that was taken"
+    note = "note: ratings are not looked at: every row counts as an item that was taken"
     header, *rows = Path("shop.csv").read_text().splitlines()
     rated = [f"{header},rating", *(f"{row},1" for row in rows)]
     Path("rated.csv").write_text("\n".join(rated) + "\n")
     without, with_ratings = (ownview("start", name, *QUICK[2:]) for name in ("shop.csv", "rated.csv"))
     assert (without.code, with_ratings.code) == (0, 0)
-    assert told not in without.out
-    assert told in with_ratings.out
+    assert note not in without.out
+    assert note in with_ratings.out
     assert "titles: yes" in without.out
     lists = [Path(f"runs/start-{name}/lists.csv").read_bytes() for name in ("shop", "rated")]
     assert lists[0] == lists[1]
@@ -176,17 +176,17 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("early", "told", "code"),
+    ("early", "message", "code"),
     [
         (InterruptedRunError(RunFolder(PLACE / "model"), "after round 2", signal.SIGINT), "stopped after round 2", 130),
         (KeyboardInterrupt(), "stopped", 130),
         (TerminatedError(), "stopped", 143),
     ],
 )
-def test_a_start_that_is_told_to_stop_names_its_own_way_on(early: BaseException, told: str, code: int) -> None:
+def test_a_start_that_is_told_to_stop_names_its_own_way_on(early: BaseException, message: str, code: int) -> None:
     with pytest.raises(OwnviewError) as ended, same_command_goes_on():
         raise early
-    assert str(ended.value) == f"{told}; the same command goes on"
+    assert str(ended.value) == f"{message}; the same command goes on"
     assert ended.value.exit_code == code
 
 
@@ -298,7 +298,7 @@ def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("shop.csv", "--method", "fedeas"), "unknown method 'fedeas'; did you mean 'fedease'?"),
         (("folder",), "folder: is a folder; expected a file of interactions, or files of them in it"),
@@ -307,8 +307,8 @@ def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
     ],
 )
 def test_a_slip_of_the_keyboard_leaves_nothing(
-    ownview: Callable[..., Outcome], arguments: tuple[str, ...], told: str
+    ownview: Callable[..., Outcome], arguments: tuple[str, ...], message: str
 ) -> None:
     Path("folder").mkdir()
-    assert ownview("start", *arguments) == Outcome(2, "", f"ownview: {told}\n")
+    assert ownview("start", *arguments) == Outcome(2, "", f"ownview: {message}\n")
     assert not Path("runs").exists()

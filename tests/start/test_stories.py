@@ -44,9 +44,9 @@ def require_numbers(folder: Path, outcome: Outcome) -> list[str]:
     numbers, best = found["numbers"], found["numbers"]["method"]
     hits, usual = (record(folder, one)["test"]["HR@10"] for one in (best, "popularity"))
     assert (numbers["hits"], numbers["bestsellers"]) == (hits, usual)
-    told = [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", sentences[0])]
-    of = told[0]
-    assert told == [of, round(of * hits), *([] if best == "popularity" else [round(of * usual)])]
+    numerals = [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", sentences[0])]
+    of = numerals[0]
+    assert numerals == [of, round(of * hits), *([] if best == "popularity" else [round(of * usual)])]
     assert numbers["validation"] == record(folder, best)["validation"]["NDCG@10"]
     model = json.loads((folder / "model" / "result.json").read_text())
     assert numbers["seconds"] == model["seconds"]
@@ -54,8 +54,8 @@ def require_numbers(folder: Path, outcome: Outcome) -> list[str]:
     assert numbers["people_asked"] == record(folder, best)["users_ranked"]
     size = numbers["bytes"]
     right = {
-        *map(str, told), f"{numbers['seconds']:.1f}", f"{numbers['seconds']:.0f}", f"{numbers['people_asked']:,}", "30",
-        f"{size / 1e6:.3g}" if size >= 1e6 else f"{size / 1e3:.3g}", f"{numbers['validation']:.3f}",
+        *map(str, numerals), f"{numbers['seconds']:.1f}", f"{numbers['seconds']:.0f}", f"{numbers['people_asked']:,}",
+        "30", f"{size / 1e6:.3g}" if size >= 1e6 else f"{size / 1e3:.3g}", f"{numbers['validation']:.3f}",
         f"{numbers['same_basket'] or 0:.0%}",
     }  # fmt: skip
     if "winner" in numbers:

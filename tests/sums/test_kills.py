@@ -51,7 +51,7 @@ def _row(number: int, name: str) -> Interactions:
     return Interactions.from_rows("row", np.array([name], dtype=object), np.array([item], dtype=object), timestamp=one)
 
 
-def _work(folder: Path, url: str | None, other: Path, first: int, told: Connection) -> None:
+def _work(folder: Path, url: str | None, other: Path, first: int, sender: Connection) -> None:
     with Store.writing(folder, url) as store, Store.reading(other) as theirs:
         number = first
         while True:
@@ -64,7 +64,7 @@ def _work(folder: Path, url: str | None, other: Path, first: int, told: Connecti
                 merge(store, theirs.snapshot(), theirs)
             elif what == "solve" and store.names():
                 solved(store, store.snapshot())
-            told.send(number)
+            sender.send(number)
             number += 1
 
 
@@ -101,12 +101,12 @@ def test_a_hundred_kills_lose_nothing_and_count_nothing_twice(url: str | None, t
     random, number, state = np.random.default_rng(3), 0, dict[str, list[tuple[str, int]]]()
     cut = done = 0
     for _ in range(KILLS):
-        ours, told = multiprocessing.Pipe(duplex=False)
+        ours, sender = multiprocessing.Pipe(duplex=False)
         child = multiprocessing.get_context("fork").Process(
-            target=_work, args=(folder, url, tmp_path / "other", number, told)
+            target=_work, args=(folder, url, tmp_path / "other", number, sender)
         )
         child.start()
-        told.close()
+        sender.close()
         assert ours.poll(60), "the first step takes no minute"
         time.sleep(float(random.uniform(0, 0.1)))
         assert child.pid is not None

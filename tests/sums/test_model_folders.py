@@ -200,9 +200,9 @@ def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> 
     before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
 
     def refused(match: str, change: object) -> None:
-        with pytest.raises(OwnviewError, match=match) as told:
+        with pytest.raises(OwnviewError, match=match) as raised:
             change()  # type: ignore[operator]
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
         assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
 
     refused("unknown user of this model", lambda: forget_user(model, "person-33"))

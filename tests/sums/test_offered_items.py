@@ -51,9 +51,9 @@ def test_new_items_are_offered_by_every_kind_of_model_and_marked(method: str, ow
     plain = {one.item: one.score for one in open_run("model").recommend("u0", 100)}
     done = ownview("update", "model", "--items", "new.csv", "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["what"] == "3 items that nobody has taken yet are offered"
-    assert told["how"] == "by their text; nothing was trained"
+    changed = json.loads(done.out)
+    assert changed["what"] == "3 items that nobody has taken yet are offered"
+    assert changed["how"] == "by their text; nothing was trained"
     assert before == {path.name: path.read_bytes() for path in Path("model").glob("*.safetensors")}
     lists = open_run("model").recommend("u0", 100)
     assert {one.item for one in lists if one.new} == {"n0", "n1", "n2"}

@@ -23,6 +23,6 @@ def test_packages_that_were_not_installed_stand_in_the_closing_lines(
     values = {**os.environ, "PATH": path, "CI": ci, "LACKING": lacking}
     done = subprocess.run([ROOT / ".ci" / "run"], env=values, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    told = done.stdout.splitlines()[-2:]
-    assert (told[0] if told else "").startswith("!!! NOT RUN, could not be installed: recbole") is loud
+    closing = done.stdout.splitlines()[-2:]
+    assert (closing[0] if closing else "").startswith("!!! NOT RUN, could not be installed: recbole") is loud
     assert ("(tests/others) was not tested in this run" in done.stdout) is loud

@@ -75,9 +75,9 @@ def test_an_answer_that_is_none_is_said_in_one_line_and_not_taken_for_no_faults(
 ) -> None:
     with _database(answer, status) as (address, _):
         assert faults.main(listed, address) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("known faults: not checked")
-    assert told.count("\n") == 1
+    output = capsys.readouterr().out
+    assert output.startswith("known faults: not checked")
+    assert output.count("\n") == 1
 
 
 def test_without_a_network_the_build_goes_on(listed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,9 +214,9 @@ def transformed(values: Tensor) -> Tensor:
 def _example(federation: Federation) -> Upload | None:
     """What a client really sends in its first round, before anything is done to it, with every table whole."""
     world, device = federation.world, federation.machine.device
-    everybody = torch.arange(min(world.num_clients, 32), device=device)
-    federation.clients.begin(federation.server.download(1, everybody[:0]), everybody)
-    for block in federation.work.blocks(everybody):
+    clients = torch.arange(min(world.num_clients, 32), device=device)
+    federation.clients.begin(federation.server.download(1, clients[:0]), clients)
+    for block in federation.work.blocks(clients):
         upload = federation.work.do(federation.work.samples(1, block), federation.server.download(1, block))
         if len(upload.clients) and (upload.rows or upload.whole or upload.sums):
             one = upload.one(int(upload.norms().argsort()[len(upload.clients) // 2])).spread(world.num_items)

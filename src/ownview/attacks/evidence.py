@@ -41,7 +41,7 @@ class Evidence:
         changes: by name [m, d], how far every item's row moved; 0 for rows that are not in the message.
         counts: by name [m], one number an item: a summand of that shape, or the diagonal of one that is items by items,
             summed where it has them several times over.
-        told: by name [d], values that the client sent as they are.
+        reported: by name [d], values that the client sent as they are.
         tables: by name [m, ...], personal tables as they arrived, to tell the next round's change by.
     """
 
@@ -54,12 +54,12 @@ class Evidence:
     touched: Tensor
     changes: Mapping[str, Tensor]
     counts: Mapping[str, Tensor]
-    told: Mapping[str, Tensor]
+    reported: Mapping[str, Tensor]
     tables: Mapping[str, Tensor]
 
     @property
     def empty(self) -> bool:
-        """Whether it tells nothing of any item."""
+        """Whether it says nothing of any item."""
         return not (self.listed or self.changes or self.counts)
 
     @property
@@ -81,7 +81,7 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
     codec = terms.codec
     upload = terms.seen(codec.read_upload(message, identity), offered.round, offered.values.get(BOUND))
     changes = _rows(upload, codec.num_items)
-    told: dict[str, Tensor] = {}
+    reported: dict[str, Tensor] = {}
     other: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
     for name, value in upload.whole.items():
@@ -97,10 +97,10 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
         elif param.rows:
             changes[name] = value[0].reshape(codec.num_items, -1)
         elif param.role is REPORTED:
-            told[name] = value[0].reshape(-1)
+            reported[name] = value[0].reshape(-1)
         else:
             other[name] = value[0]
-    parts = [*changes.values(), *told.values(), *other.values()]
+    parts = [*changes.values(), *reported.values(), *other.values()]
     parts += [
         one.values if isinstance(one, Patch) else one for one in upload.sums.values() if not isinstance(one, Product)
     ]
@@ -117,7 +117,7 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
             touched |= changed(change)
     kept = {name: change for name, change in changes.items() if change.shape[1] <= _WIDEST}
     samples, size = int(upload.samples[0]), len(message)
-    return Evidence(identity, offered.round, samples, size, absolute, listed, touched, kept, counts, told, tables)
+    return Evidence(identity, offered.round, samples, size, absolute, listed, touched, kept, counts, reported, tables)
 
 
 def changed(change: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def guess(view: ServerView) -> VectorGuess | Inapplicable:
             width = len(along.direction)
             if width > 1 and along.explained > clear.get(width, 0.0):
                 clear[width], mine[width] = along.explained, along.direction
-        mine |= {len(value): value.double() for value in one.told.values() if len(value) > 1}
+        mine |= {len(value): value.double() for value in one.reported.values() if len(value) > 1}
         found.append(mine)
     widths = set[int]().union(*found)
     if not widths:

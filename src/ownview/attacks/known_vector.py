@@ -24,10 +24,10 @@ def guess(view: ServerView, private: Mapping[str, Tensor]) -> ItemGuess | Inappl
         view: of the server.
         private: by name [n, ...], what clients hold of their own.
     """
-    found = [(one, told) for one in view.first() if (told := _along(one, private)) is not None]
+    found = [(one, along) for one in view.first() if (along := _along(one, private)) is not None]
     if not found:
         return Inapplicable("clients hold no vector as wide as the rows they send")
-    scores = torch.stack([told for _, told in found])
+    scores = torch.stack([along for _, along in found])
     return ItemGuess(torch.tensor([one.client for one, _ in found]), scores > 0, scores)
 
 

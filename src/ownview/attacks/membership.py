@@ -60,11 +60,11 @@ def attack(scene: Scene, asked: int = 100) -> AttackFinding:
     # Of a guess that knows nothing, AUC spreads by sqrt((a + b + 1) / (12 a b)) about one half.
     a, b = int(inside.sum()), int((~inside).sum())
     clear = area >= max(CLEARLY, 0.5 + 2 * ((a + b + 1) / (12 * a * b)) ** 0.5)
-    told = "tells" if clear else "hardly tells"
+    verb = "tells" if clear else "hardly tells"
     what = f"the sum over {half} clients"
     if len(seen) > 1:
-        told, what = told.removesuffix("s"), f"{len(seen)} sums over about {half // len(seen)} clients each"
-    sentence = f"{what} {told} whether a person is among them: AUC {area:.3f} over {len(inside)}"
+        verb, what = verb.removesuffix("s"), f"{len(seen)} sums over about {half // len(seen)} clients each"
+    sentence = f"{what} {verb} whether a person is among them: AUC {area:.3f} over {len(inside)}"
     summed = float(half // len(seen))
     values = {"AUC": area, "shuffled AUC": control, "clients": float(len(inside)), "summed": summed}
     return AttackFinding(NAME, SEES, True, clear, sentence, values)

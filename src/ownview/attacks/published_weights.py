@@ -1,4 +1,4 @@
-"""What the weights of a published model tell about the people whom it was learnt from.
+"""What the weights of a published model reveal of the people whom it was learnt from.
 
 The attacker has the model as it was written, and the settings that stand beside it. Four guesses, each by itself:
 
@@ -188,7 +188,7 @@ def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
 
     Beside it, two guesses among the same pairs, those whose sum is not above 1, by readers who have no sums: any of
     them, and as many of them as are claimed, those first whose two items most people had. Popular items share a person
-    anyway; what the sums give away is what they tell beyond that.
+    anyway; what the sums give away is what they say beyond that.
     """
     above = np.triu(np.ones(solved.sums.shape, dtype=bool), 1)
     low = above & (solved.sums < 1 + 20 * _LEAST)

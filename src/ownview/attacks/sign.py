@@ -36,14 +36,14 @@ class Principal:
 
 
 def guess(view: ServerView) -> ItemGuess | Inapplicable:
-    """Claims the smaller side; under noise, where every row moved, as many of the likelier side as samples tell."""
+    """Claims the smaller side; under noise, where every row moved, as many of the likelier side as samples imply."""
     found = [one for one in view.first() if one.changes and bool(one.touched.any())]
     if not found:
         return Inapplicable("no upload holds rows of an item table")
     noisy = view.noisy and all(one.filled for one in found)
     scores = _under_noise(found) if noisy else torch.stack([_smaller_side(one) for one in found])
-    told = view.negatives if noisy else 0
-    claimed = torch.stack([_claimed(one, own, told) for one, own in zip(found, scores, strict=True)])
+    negatives = view.negatives if noisy else 0
+    claimed = torch.stack([_claimed(one, own, negatives) for one, own in zip(found, scores, strict=True)])
     return ItemGuess(torch.tensor([one.client for one in found]), claimed, scores)
 
 
@@ -94,7 +94,7 @@ def _explained(one: Principal) -> float:
 
 
 def _claimed(one: Evidence, scores: Tensor, negatives: int) -> Tensor:
-    """[m] the upper side; of it as many as the client's samples tell, where negatives a positive are given."""
+    """[m] the upper side; of it as many as the client's samples imply, where negatives a positive are given."""
     likely = scores > 0
     if not (one.samples and negatives):
         return likely

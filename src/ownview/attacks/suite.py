@@ -92,12 +92,12 @@ def single_uploads(view: ServerView, federation: Federation, scene: Scene, seed:
             found.append(vectors_scored(attack.NAME, attack.SEES, guess, _private(federation), seed))
         else:
             found.append(items_scored(attack.NAME, attack.SEES, guess, truth, seed))
-    told = known_vector.guess(view, _private(federation))
+    by_vector = known_vector.guess(view, _private(federation))
     name, sees = known_vector.NAME, known_vector.SEES
-    if isinstance(told, Inapplicable):
-        found.append(without(name, sees, told))
+    if isinstance(by_vector, Inapplicable):
+        found.append(without(name, sees, by_vector))
     else:
-        found.append(items_scored(name, sees, told, truth, seed, known_vector.WHO))
+        found.append(items_scored(name, sees, by_vector, truth, seed, known_vector.WHO))
     return found
 
 

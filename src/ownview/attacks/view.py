@@ -133,7 +133,7 @@ class ServerView:
     sums: tuple[Params, ...] = field(default=())
 
     def by_client(self) -> dict[int, list[Evidence]]:
-        """Messages that tell something of items, by client, oldest first."""
+        """Messages that say something of items, by client, oldest first."""
         found: dict[int, list[Evidence]] = {}
         for one in self.evidence:
             if not one.empty:

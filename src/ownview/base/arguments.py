@@ -45,10 +45,10 @@ def kinds_checked(*but: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def checked(*given: P.args, **named: P.kwargs) -> R:
             bound = signature.bind(*given, **named)
             for name, value in bound.arguments.items():
-                told = signature.parameters[name]
-                if name in but or name == "self" or value is told.default:
+                parameter = signature.parameters[name]
+                if name in but or name == "self" or value is parameter.default:
                     continue
-                kinds = _kinds(told.annotation, function)
+                kinds = _kinds(parameter.annotation, function)
                 if isinstance(value, str) and Path in kinds and str not in kinds:
                     bound.arguments[name] = Path(value)
                 elif not any(_fits(value, kind) for kind in kinds):

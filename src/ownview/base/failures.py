@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ownview.base.display.shown import one_line
 from ownview.base.errors import OwnviewError
 
-_TOLD = {
+_REMEDIES = {
     errno.ENOSPC: "; make room or choose another place",
     errno.EDQUOT: "; make room or choose another place",
     errno.EROFS: "; choose a place that can be written to",
@@ -63,7 +63,7 @@ def _of_what_was_given(error: BaseException) -> str | None:
 def _of_the_system(error: OSError) -> str:
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     what = " and ".join(names) if names else "input or output"
-    return f"{what}: {error.strerror or error}{_TOLD.get(error.errno or 0, '')}"
+    return f"{what}: {error.strerror or error}{_REMEDIES.get(error.errno or 0, '')}"
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ from ownview.seam.training import Params
 class RecentPopularity(OneShot):
     """score of an item = training rows on the whole days before the day on which a user is asked.
 
-    The day is that of the user's clock, as the protocol tells it. Counts by day are a sum over users a day.
+    The day is that of the user's clock, as the protocol gives it. Counts by day are a sum over users a day.
     """
 
     name: ClassVar[str] = "recent-popularity"

@@ -28,7 +28,7 @@ class Blend(Settings):
     """As federated as its parts: what it adds is a sum over clients."""
 
     leaves: ClassVar[str] = "what its parts send; validation wins by weights"
-    """The device, in words: it has no client of its own whose roles could tell."""
+    """The device, in words: it has no client of its own whose roles would say it."""
 
     parts: tuple[str, ...] = setting(
         ("fedease", "fednext", "fedease nearness=inf recency=inf"),
@@ -105,8 +105,8 @@ def names_of(parts: Sequence[str]) -> list[str]:
             for name, value in one.settings.items()
             if any(other.get(name) != value for other in others)
         )
-        told = " ".join(own)
-        names.append(f"{one.method} ({told})" if told else one.method)
+        settings = " ".join(own)
+        names.append(f"{one.method} ({settings})" if settings else one.method)
     return names
 
 

@@ -94,8 +94,8 @@ def _show_runs(rows: list[dict[str, Any]]) -> None:
     console = Console(highlight=False)
 
     def line(cells: dict[str, str], last: str) -> None:
-        told = "  ".join(f"{cells[name]:<{wide[name]}}" for name in columns)
-        console.print(f"{told}  {last}", soft_wrap=True, markup=False)
+        text = "  ".join(f"{cells[name]:<{wide[name]}}" for name in columns)
+        console.print(f"{text}  {last}", soft_wrap=True, markup=False)
 
     line({name: name for name in columns}, "run")
     for one in texts:
@@ -168,11 +168,11 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
             rows.append(dict.fromkeys(_RUN_COLUMNS) | {"name": name, "method": f"unreadable: {error}"})
             continue
         began = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
-        told = (
+        values = (
             name, experiment.label(), experiment.data_label(), began, experiment.protocol.name, experiment.seed,
             f"{len(rounds)} of {experiment.rounds}", _figure(done), _not_defaults(experiment),
         )  # fmt: skip
-        rows.append(dict(zip(_RUN_COLUMNS, told, strict=True)))
+        rows.append(dict(zip(_RUN_COLUMNS, values, strict=True)))
     return rows
 
 
@@ -181,15 +181,15 @@ def _not_defaults(asked: Experiment) -> str:
     owners: list[tuple[Mapping[str, Any], type[Settings] | None]] = [(asked.settings, MODELS.get(asked.method.lower()))]
     owners += [(values, PLUGINS.get(name)) for name, values in asked.plugins]
     owners += [(asked.federation.values(), FederationOptions)]
-    told = []
+    settings = []
     for values, cls in owners:
         usual = {one.name: plain(one.default) for one in declared(cls)} if cls is not None else {}
-        told += [
+        settings += [
             f"{name}={_typed(value)}"
             for name, value in values.items()
             if name not in usual or plain(value) != usual[name]
         ]
-    return " ".join(told)
+    return " ".join(settings)
 
 
 def _typed(value: Any) -> str:

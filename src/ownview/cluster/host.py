@@ -122,7 +122,7 @@ class Host:
         return number
 
     def round(self, key: str, shared: Arrays, order: Order) -> tuple[Answer, Arrays]:
-        """A round of a shard: what it tells, and its partial sums."""
+        """A round of a shard: what it reports, and its partial sums."""
         terms, work = self.shards[key]
         device = terms.machine.device
         values, cohort = as_tensors(shared, device), torch.from_numpy(np.array(order.clients)).to(device)

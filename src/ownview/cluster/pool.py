@@ -19,7 +19,7 @@ from ownview.cluster.host import Host
 from ownview.engine.machine import Workers, free_memory
 
 _QUIET = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
-"""Off: telling its makers of its use, and a change of GPUs that others see, of which it warns."""
+"""Off: reports of its use to its makers, and a change of GPUs that others see, of which it warns."""
 
 _REACHABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Despite its name: on every system, whether Ray takes the machine's address for its own, or the loopback's."""
@@ -161,7 +161,7 @@ def _joined(asked: Workers, *, on_gpu: bool) -> Pool:
     """Workers of a cluster that runs already."""
     _require_answer(asked.address)
     close_pools()
-    # Told of the loopback, Ray would look for the cluster at the machine's own address instead.
+    # Given the loopback address, Ray would look for the cluster at the machine's own address instead.
     loopback = asked.address.rpartition(":")[0] in (_LOOPBACK, "localhost")
     ray = _ray(reachable=None if asked.address == "auto" else not loopback)
     try:

@@ -24,7 +24,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def toml_text(path: Path, kind: str) -> str:
-    """The text of a file that a person named; `kind` tells what it should be, such as "suite"."""
+    """The text of a file that a person named; `kind` says what it should be, such as "suite"."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)

@@ -52,15 +52,15 @@ def participants(chosen: Participation, seed: int, number: int, num_clients: int
 
     Poisson participation may choose no client. A number above `num_clients` takes all.
     """
-    everybody = torch.arange(num_clients, device=device)
+    clients = torch.arange(num_clients, device=device)
     if chosen.kind == "share" and chosen.amount == 1.0:
-        return everybody
+        return clients
     if chosen.kind == "turns":
         return in_turn(seed, number, num_clients, int(chosen.amount), device)
-    drawn = bits(derive(seed, "participants", number), everybody, torch.zeros_like(everybody))
+    drawn = bits(derive(seed, "participants", number), clients, torch.zeros_like(clients))
     wanted = chosen.wanted(num_clients)
     if wanted is None:
-        return everybody[unit(drawn) < chosen.amount]
+        return clients[unit(drawn) < chosen.amount]
     return drawn.argsort()[:wanted].sort().values
 
 
@@ -71,8 +71,8 @@ def in_turn(seed: int, number: int, num_clients: int, cohort: int, device: torch
     clients; every pass has an order of its own.
     """
     through, place = divmod(number - 1, rounds_of_a_pass(num_clients, cohort))
-    everybody = torch.arange(num_clients, device=device)
-    order = bits(derive(seed, "turns", through), everybody, torch.zeros_like(everybody)).argsort()
+    clients = torch.arange(num_clients, device=device)
+    order = bits(derive(seed, "turns", through), clients, torch.zeros_like(clients)).argsort()
     return order[place * cohort : (place + 1) * cohort].sort().values
 
 

@@ -20,7 +20,7 @@ BY_ID = "id:"
 
 _ARTICLES = ("the", "a", "an")
 _NAMED = 3
-"""Titles that an error tells."""
+"""Titles that an error names."""
 
 
 class Match(NamedTuple):
@@ -53,7 +53,7 @@ class ItemNames:
             ids_first: whether a text that is an id is never read as a title.
 
         Raises:
-            DataError: none or several; tells the nearest titles.
+            DataError: none or several; names the nearest titles.
         """
         text = given.strip()
         if text.startswith(BY_ID):

@@ -45,7 +45,7 @@ class Generation:
 
 
 class Generations:
-    """Two generations in a folder; use `notes` to tell what was wrong with them.
+    """Two generations in a folder; `notes` says what was wrong with them.
 
     Args:
         folder: is made where it is not there.

@@ -40,7 +40,7 @@ def fired(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def by_rule(protocol: Protocol) -> list[Finding]:
-    """What a protocol's settings alone tell, where the data is not here to be probed."""
+    """What a protocol's settings alone show, where the data is not here to be probed."""
     leaks = protocol.negatives_avoid == "known"
     sentence = (
         "held-out items never serve as training negatives, so a model can find them by memory alone; "

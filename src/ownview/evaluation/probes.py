@@ -27,7 +27,7 @@ ROUNDS = 100
 """Of the leak probe unless said otherwise: as many as the publications train."""
 
 MOST_USERS = 2000
-"""The leak probe asks so many users at most, drawn at random; its interval tells what that costs."""
+"""The leak probe asks so many users at most, drawn at random; its interval shows what that costs."""
 
 _CLEARLY = 3.0
 """Standard errors above chance from which on the leak probe fires: by chance alone once in 700 audits."""

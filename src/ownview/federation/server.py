@@ -123,8 +123,8 @@ class AggregationServer:
         """[n] whose tables are mixed for a round; None for everybody's."""
         if self.terms.server.mixed_among == "all":
             return None
-        everybody = torch.arange(self.terms.world.num_clients, device=self.joined.device)
-        return self._receives(number, everybody)
+        clients = torch.arange(self.terms.world.num_clients, device=self.joined.device)
+        return self._receives(number, clients)
 
     def begin(self, number: int) -> MeanPartial | SumPartial:
         """Empty accumulators of round `number`."""
@@ -290,8 +290,8 @@ def _while_combining(terms: Terms, combine: Sums, standing: int) -> int:
     """Numbers in memory while sums are combined."""
     if combine.in_place:
         # New values beside old ones that are still empty in the first round, in which every client sends all.
-        everybody = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients
-        return (1 if everybody else 2) * standing + combine.working
+        all_take_part = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients
+        return (1 if all_take_part else 2) * standing + combine.working
     sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())
     if terms.transform is not None and not terms.transform.writes_out:
         sums *= 2  # whole numbers, in float64

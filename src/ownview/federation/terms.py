@@ -348,7 +348,7 @@ def _with_options(method: str, server: Server, options: FederationOptions, clien
 
 
 def _uniform(method: str, server: Server, options: FederationOptions) -> Server:
-    """The server with clients of equal weight: weights by samples would tell how many a client has, in clear."""
+    """The server with clients of equal weight: weights by samples would reveal how many a client has, in clear."""
     if options.weighting == "samples":
         raise SettingError(
             f"federation setting weighting='samples': under privacy={options.privacy!r} clients of {method} count the "

@@ -106,9 +106,9 @@ def trimmed(uploads: list[Upload], weights: Tensor, share: float) -> list[Upload
     for name, parts in rows.items():
         flat = torch.cat([part[one.touched] for part, one in zip(parts, uploads, strict=True)])
         kept[name] = torch.split(_trimmed(items, flat, share), touched)
-    everybody = torch.zeros(len(weights), dtype=torch.long, device=weights.device)
+    one_group = torch.zeros(len(weights), dtype=torch.long, device=weights.device)
     for name, parts in whole.items():
-        kept[name] = torch.split(_trimmed(everybody, torch.cat(parts), share), [len(one.clients) for one in uploads])
+        kept[name] = torch.split(_trimmed(one_group, torch.cat(parts), share), [len(one.clients) for one in uploads])
     made = []
     for place, one in enumerate(uploads):
         spread = {name: torch.zeros_like(one.rows[name]) for name in rows}

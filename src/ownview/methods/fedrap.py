@@ -122,7 +122,7 @@ class FedRAP(Method):
             weight = self.apart * context.numbers["strength"] * batch.counts / batch.mask.sum()
             total = total - weight @ (p["own"] - p["common"]).square().mean(-1)
         if self.variant != "d" and self.norm != "none":
-            # A proximal step sees to the penalty itself; the loss still tells its value, but not its gradient.
+            # A proximal step sees to the penalty itself; the loss still holds its value, but not its gradient.
             common = p["common"].detach() if self.update == "proximal" else p["common"]
             size = common.abs() if self.norm == "l1" else common.square()
             total = total + self.sparse_weight(batch, context) @ size.sum(-1)

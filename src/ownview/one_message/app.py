@@ -159,9 +159,9 @@ class ShareServer:
         return Response(self.terms.content, media_type="application/json", headers={"cache-control": "max-age=300"})
 
     async def _status(self, _: Request) -> Response:
-        told = (await asyncio.get_running_loop().run_in_executor(self.looking, self.figures.status))._asdict()
+        status = (await asyncio.get_running_loop().run_in_executor(self.looking, self.figures.status))._asdict()
         return JSONResponse(
-            {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **told}
+            {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **status}
         )
 
     async def _latest(self, _: Request) -> Response:

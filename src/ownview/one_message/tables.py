@@ -45,22 +45,22 @@ def next_tables(
     if not 2 <= length <= LONGEST:
         raise SettingError(f"setting length={length}: expected 2 to {LONGEST}")
     one = 1 << BITS
-    told: dict[str, Any] = {
+    tables: dict[str, Any] = {
         "past": [[one] * length if math.isinf(tau) else _fading(tau, length, one) for tau in scales],
         "future": _fading(horizon, length, one),
         "weights": [round(one * max(size - 1, 1) ** -weighting) for size in range(length + 1)],
         "length": length,
     }
-    return told if vectors is None else told | _by_rank(told, np.asarray(vectors, dtype=np.float64))
+    return tables if vectors is None else tables | _by_rank(tables, np.asarray(vectors, dtype=np.float64))
 
 
-def _by_rank(told: dict[str, Any], vectors: Any) -> dict[str, Any]:
+def _by_rank(tables: dict[str, Any], vectors: Any) -> dict[str, Any]:
     """Item vectors as fine as sums below 2^53 allow; `unit` steps are 1, and numbers are divided by 2^down."""
-    reach = max(sum(table) for table in told["past"]) / 2**BITS
-    most = math.isqrt(int(2 ** (53 - BITS - 1) / (reach**2 * told["length"])))
+    reach = max(sum(table) for table in tables["past"]) / 2**BITS
+    most = math.isqrt(int(2 ** (53 - BITS - 1) / (reach**2 * tables["length"])))
     unit = most / float(np.abs(vectors).max() or 1.0)
     steps = np.rint(vectors * unit).astype("<i2")
-    largest = (most * reach + 1) ** 2 * told["length"]
+    largest = (most * reach + 1) ** 2 * tables["length"]
     down = max(0, math.ceil(math.log2(largest / _LARGEST)))
     text = base64.b64encode(np.ascontiguousarray(steps).tobytes()).decode("ascii")
     return {"rank": vectors.shape[1], "vectors": text, "unit": unit, "down": down}

@@ -119,16 +119,16 @@ class Terms:
         """
         try:
             _expect(len(content) <= _LONGEST, f"{len(content):,} bytes")
-            told = parse_json(content.decode("utf-8"))
-            _expect(isinstance(told, dict) and told["format"] == FORMAT, "format")
-            servers = {share: told["servers"][share] for share in SHARES}
+            document = parse_json(content.decode("utf-8"))
+            _expect(isinstance(document, dict) and document["format"] == FORMAT, "format")
+            servers = {share: document["servers"][share] for share in SHARES}
             keys = {share: base64.b64decode(one["key"], validate=True) for share, one in servers.items()}
             urls = {share: str(one["url"]).rstrip("/") for share, one in servers.items()}
-            budget = ShareBudget(**told["budget"]) if told.get("budget") is not None else None
+            budget = ShareBudget(**document["budget"]) if document.get("budget") is not None else None
             made = cls(
-                content, told["method"], tuple(told["items"]), dict(told.get("settings", {})),
-                tuple(told.get("table", ())), told.get("beyond", 0), told.get("next"), budget, told.get("work", 0),
-                told.get("groups", 1), told["fewest"], urls, keys,
+                content, document["method"], tuple(document["items"]), dict(document.get("settings", {})),
+                tuple(document.get("table", ())), document.get("beyond", 0), document.get("next"), budget,
+                document.get("work", 0), document.get("groups", 1), document["fewest"], urls, keys,
             )  # fmt: skip
             made._require()
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -216,20 +216,20 @@ def agreed(
     if unknown := [name for name in settings if name not in known]:
         raise SettingError(f"setting {unknown[0]}: does not decide what is sent; expected {', '.join(known) or 'none'}")
     chosen = {**known, **settings}
-    told: dict[str, Any] = {"format": FORMAT, "method": method, "items": items, "fewest": fewest}
-    told["settings"] = {name: _plain(value) for name, value in chosen.items()}
+    document: dict[str, Any] = {"format": FORMAT, "method": method, "items": items, "fewest": fewest}
+    document["settings"] = {name: _plain(value) for name, value in chosen.items()}
     if method == "fedease":
-        told |= pair_table(chosen["nearness"])
+        document |= pair_table(chosen["nearness"])
     if method == "fednext":
-        told["next"] = next_tables(**chosen, vectors=vectors)
+        document["next"] = next_tables(**chosen, vectors=vectors)
     if budget is not None:
-        told["budget"] = budget.plain()
-    told |= {"work": work} if work else {}
-    told |= {"groups": groups} if groups > 1 else {}
-    told["servers"] = {
+        document["budget"] = budget.plain()
+    document |= {"work": work} if work else {}
+    document |= {"groups": groups} if groups > 1 else {}
+    document["servers"] = {
         share: {"url": urls[share], "key": base64.b64encode(keys[share]).decode("ascii")} for share in SHARES
     }
-    return Terms.read((json.dumps(told, ensure_ascii=False) + "\n").encode())
+    return Terms.read((json.dumps(document, ensure_ascii=False) + "\n").encode())
 
 
 def _plain(value: Any) -> Any:

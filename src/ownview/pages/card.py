@@ -19,7 +19,7 @@ def card(about: Mapping[str, Any]) -> str:
 def _head(about: Mapping[str, Any]) -> list[str]:
     method = about["method"]
     seed = f", seed {about['seed']}" if "seed" in about else ""
-    told = [
+    lines = [
         f"# {_text(method['title'])}, trained on {_text(about['data']['title'])}",
         "",
         f"A recommender made with Ownview {about['ownview']}: {_text(method['summary'])} ({_text(method['paper'])}).",
@@ -30,9 +30,9 @@ def _head(about: Mapping[str, Any]) -> list[str]:
         *(f"| {_text(name)} | {_text(value)} |" for name, value in about["settings"].items()),
     ]
     if not about["settings"]:
-        told = told[:4]
+        lines = lines[:4]
     notes = [f"- {_text(one)}" for one in [*about["left_out"], *about["notes"]]]
-    return [*told, "", _form(about["form"]), *(["", "To know:", "", *notes] if notes else [])]
+    return [*lines, "", _form(about["form"]), *(["", "To know:", "", *notes] if notes else [])]
 
 
 def _form(form: Mapping[str, Any]) -> str:
@@ -62,11 +62,11 @@ def _data(about: Mapping[str, Any]) -> list[str]:
 
 def _figures(about: Mapping[str, Any]) -> list[str]:
     figures, agreement = about["figures"], about["agreement"]
-    told = ["## Figures", ""]
+    lines = ["## Figures", ""]
     if isinstance(figures, str):
-        told.append(f"There is none: {_text(figures)}.")
+        lines.append(f"There is none: {_text(figures)}.")
     else:
-        told += [
+        lines += [
             f"Protocol `{_text(about['protocol'])}`, {figures['users']:,} people asked, 95 % interval over people:",
             "",
             "| | test | from | to |",
@@ -75,27 +75,27 @@ def _figures(about: Mapping[str, Any]) -> list[str]:
         for name, one in figures.items():
             if name != "users":
                 low, high = one["interval_95"]
-                told.append(f"| {name} | {one['value']:.4f} | {low:.4f} | {high:.4f} |")
-    told += ["", f"The model in this folder beside the whole one: {agreement['sentence']}."]
+                lines.append(f"| {name} | {one['value']:.4f} | {low:.4f} | {high:.4f} |")
+    lines += ["", f"The model in this folder beside the whole one: {agreement['sentence']}."]
     if hits := agreement.get("test_hit_rate_at_10"):
-        told.append(
+        lines.append(
             f"Over the same people HR@10 on test is {hits['here']:.4f} here and {hits['model']:.4f} in the run."
         )
-    return told
+    return lines
 
 
 def _privacy(about: Mapping[str, Any]) -> list[str]:
     privacy = about["privacy"]
-    told = ["## Privacy", ""]
+    lines = ["## Privacy", ""]
     if not privacy["federated"]:
-        return [*told, "Not federated: everybody's interactions were in one place when the model was made."]
-    told += (
+        return [*lines, "Not federated: everybody's interactions were in one place when the model was made."]
+    lines += (
         [f"Federated, {SIMULATED}. With real devices one person would be one client, and send in a round:", ""]
         if privacy["simulated"]
         else ["Federated: devices of their own took part. One person is one client, and sent in a round:", ""]
     )
-    told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
-    told += ["", "A server needs sums over clients alone; one client's message says more than a sum."]
+    lines += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
+    lines += ["", "A server needs sums over clients alone; one client's message says more than a sum."]
     noise = privacy["noise"]
     masked = masked_sums(noise) is not None
     said = (
@@ -109,7 +109,7 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
         else "Uploads were masked: the server saw"
     )
     said = f"{hidden} sums alone (`{noise}`). {said}" if masked else said
-    return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
+    return [*lines, "", said, "Recommending with this folder sends nothing anywhere."]
 
 
 def _exposure(about: Mapping[str, Any]) -> list[str]:
@@ -133,8 +133,8 @@ def _use(about: Mapping[str, Any]) -> list[str]:
             for side in ("inputs", "outputs")
             for name, what in about["form"][side].items()
         )
-        told = ["## Use", "", *(f"- {one}" for one in sides), "", f"{about['agreement']['runtime']}."]
-        return [*told, "Positions are those of items.csv; `model.json` holds the SHA-256 of both files."]
+        lines = ["## Use", "", *(f"- {one}" for one in sides), "", f"{about['agreement']['runtime']}."]
+        return [*lines, "Positions are those of items.csv; `model.json` holds the SHA-256 of both files."]
     return [
         "## Use",
         "",

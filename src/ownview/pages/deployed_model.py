@@ -27,7 +27,7 @@ from ownview.deploy.generations import Generations
 from ownview.federation.server import AggregationServer
 from ownview.pages.fidelity import Fidelity, fidelity_by_item
 from ownview.pages.offered import Offered
-from ownview.pages.run_model import leaves_a_device, told_apart
+from ownview.pages.run_model import distinct_titles, leaves_a_device
 from ownview.parts.pairs.positive_definite import ease_weights
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
@@ -70,7 +70,7 @@ class DeployedModel:
         agreed: with all places.
         form: the portable form of the model's scores.
         sums: [m, m] that the weights were solved from; None where they are not of such a sum.
-        facts_told: about it, in plain values.
+        known_facts: about it, in plain values.
         budgeted: whether it was made under an accounted budget, which places keep account of.
     """
 
@@ -78,7 +78,7 @@ class DeployedModel:
     agreed: Agreed
     form: Linear | Factors
     sums: Tensor | None
-    facts_told: dict[str, Any]
+    known_facts: dict[str, Any]
     budgeted: bool
     offered: Offered | None = None
 
@@ -123,7 +123,7 @@ class DeployedModel:
     @cached_property
     def titles(self) -> list[str]:
         """[m] what people call the items; ids behind titles that several items have."""
-        return told_apart([self.agreed.title(item) for item in range(self.num_items)], self.ids)
+        return distinct_titles([self.agreed.title(item) for item in range(self.num_items)], self.ids)
 
     @property
     def titled(self) -> bool:
@@ -164,7 +164,7 @@ class DeployedModel:
 
     def facts(self) -> dict[str, Any]:
         """What it is and where it comes from, in plain values."""
-        return dict(self.facts_told)
+        return dict(self.known_facts)
 
     def charge(self) -> None:
         """Nothing more is released: places counted what they sent."""

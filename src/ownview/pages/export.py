@@ -83,7 +83,7 @@ def export(
 
 
 def _fill(folder: Path, published: Published, agreed: Fidelity, exposed: Exposure) -> None:
-    facts = published.model.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
+    facts = published.model.facts() | {"agreement": published.agreement_of(agreed), "exposure": exposed.plain()}
     text = vocabulary(published.model.about, published.left.kept.tolist())
     about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)
     (folder / "scorer.py").write_text(_program("scorer.py"), encoding="utf-8")

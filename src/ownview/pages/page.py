@@ -65,12 +65,12 @@ class Page(NamedTuple):
 
     def warnings(self) -> list[str]:
         """What its maker should know before publishing it."""
-        told = []
+        sentences = []
         if not self.titled:
-            told.append("items have no titles: people see ids and can hardly search; a column title gives them")
+            sentences.append("items have no titles: people see ids and can hardly search; a column title gives them")
         if self.fidelity.overlap < ENOUGH_ALIKE:
-            told.append(f"{self.fidelity.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {self._missing()}")
-        return [*told, *self.lost]
+            sentences.append(f"{self.fidelity.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {self._missing()}")
+        return [*sentences, *self.lost]
 
     def _missing(self) -> str:
         """What the page lacks of the model, and how it would have it."""
@@ -125,8 +125,8 @@ def page(
     made = _made(Published(model, min_people), title, round(megabytes * 1e6), joining)
     model.charge()
     write_text(path, made.text)
-    told = made.fidelity, made.exposure, model.form.left_out, model.titled, made.lost, made.whole
-    return Page(path, path.stat().st_size, made.kept, *told)
+    details = made.fidelity, made.exposure, model.form.left_out, model.titled, made.lost, made.whole
+    return Page(path, path.stat().st_size, made.kept, *details)
 
 
 class _Made(NamedTuple):
@@ -163,7 +163,7 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
     agreed, exposed = published.fidelity(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {
-        "agreement": published.told_of(agreed),
+        "agreement": published.agreement_of(agreed),
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }

@@ -1,6 +1,6 @@
 """A model as it is published: without what too few people had, and with what its weights give away all the same.
 
-Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums tells about one
+Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums reveals about one
 person, rare items included, while a rule by exact counts would itself be a release without an account. For
 the same reason nothing is measured against people's histories there.
 """
@@ -128,7 +128,7 @@ class Published:
         known = np.argsort(-weight, kind="stable")
         return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
-    def told_of(self, agreed: Fidelity) -> dict[str, Any]:
+    def agreement_of(self, agreed: Fidelity) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
         if self.model.budgeted:
             return agreement_covered()

@@ -109,7 +109,7 @@ class RunModel:
     @cached_property
     def titles(self) -> list[str]:
         """[m] what people call the items; ids behind titles that several items have. New items are marked as new."""
-        named = told_apart([self._named.title(item) for item in range(self._named.num_items)], self.ids)
+        named = distinct_titles([self._named.title(item) for item in range(self._named.num_items)], self.ids)
         return [title if place < self.num_items else f"{title} (new)" for place, title in enumerate(named)]
 
     @property
@@ -213,7 +213,7 @@ class RunModel:
         }
 
 
-def told_apart(titles: Sequence[str], ids: Sequence[Any]) -> list[str]:
+def distinct_titles(titles: Sequence[str], ids: Sequence[Any]) -> list[str]:
     """[m] titles, with the id behind those that several items have."""
     times = Counter(titles)
     return [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(titles, ids, strict=True)]
@@ -235,10 +235,10 @@ def _title(model: Model) -> str:
 def _figures(result: Mapping[str, Any]) -> dict[str, Any] | str:
     """Test figures with their interval, or why there are none; where settings come from is said without its place."""
     if "test" not in result:
-        told, origin = str(result.get("no_test_figure", "no test figure")), result.get("settings_from", {})
+        why, origin = str(result.get("no_test_figure", "no test figure")), result.get("settings_from", {})
         if "test" not in origin:
-            return told
+            return why
         reached = " and ".join(f"{name} {origin['test'][name]:.4f}" for name in HEADLINE)
-        return f"{told}. Settings and rounds are those of a run that reached {reached} (protocol {origin['protocol']})"
+        return f"{why}. Settings and rounds are those of a run that reached {reached} (protocol {origin['protocol']})"
     figures = {name: {"value": result["test"][name], "interval_95": result["interval_95"][name]} for name in HEADLINE}
     return figures | {"users": result["users_ranked"]}

@@ -75,9 +75,9 @@ def export_onnx(
     if not equal.close:
         raise SettingError(f"{path}: {equal.sentence()}: too far from Python; nothing was written")
     model.charge()
-    told = agreement_covered() if model.budgeted else {"sentence": agreed.sentence(), **agreed.plain()}
-    told["runtime"] = equal.sentence()
-    facts = model.facts() | {"agreement": told, "exposure": exposed.plain()}
+    agreement = agreement_covered() if model.budgeted else {"sentence": agreed.sentence(), **agreed.plain()}
+    agreement["runtime"] = equal.sentence()
+    facts = model.facts() | {"agreement": agreement, "exposure": exposed.plain()}
     write_folder(path, lambda folder: _fill(folder, model, kept, content, facts, form))
     size = sum(file.stat().st_size for file in path.iterdir())
     return Exported(path, size, agreed, exposed, form.left_out, equal.sentence())

@@ -41,7 +41,7 @@ class Sampling:
     population: int = 0
 
     @property
-    def everybody(self) -> bool:
+    def all_clients(self) -> bool:
         """Whether all clients take part, so that sampling amplifies nothing."""
         return self.rate == 1.0 and not self.cohort
 
@@ -50,7 +50,7 @@ class Sampling:
         """Which two sets of users are told apart by at most epsilon."""
         if self.cohort:
             return "one user replaced by another"
-        if self.everybody:
+        if self.all_clients:
             return "all of one user's contributions there or zero; the number of users is public"
         return "one user more or less"
 
@@ -59,7 +59,7 @@ class Sampling:
         """How epsilon is found."""
         if self.cohort:
             return "Rényi differential privacy, cohorts without replacement, z / 2 (dp-accounting)"
-        if self.everybody:
+        if self.all_clients:
             return "privacy loss distribution, everybody in every round (dp-accounting)"
         return "privacy loss distribution, Poisson sampling (dp-accounting)"
 
@@ -97,7 +97,7 @@ def epsilon_together(mechanisms: Sequence[tuple[Sequence[float], Sampling]], del
         return Composed(sum(halves), "basic composition of fixed cohorts with the rest, half of delta each")
     if cohorts:
         return Composed(_epsilon_of_events(cohorts, cohorts[0][1], delta), "Rényi differential privacy (dp-accounting)")
-    if all(sampling.everybody for _, sampling in others):
+    if all(sampling.all_clients for _, sampling in others):
         together = 1 / math.sqrt(math.fsum(z**-2 for z, _ in others))
         return Composed(float(_package().get_epsilon_gaussian(together, delta)), "one Gaussian mechanism, exactly")
     return Composed(_epsilon_of_events(others, others[0][1], delta), "privacy loss distributions (dp-accounting)")
@@ -119,7 +119,7 @@ def noise_for(epsilon: float, delta: float, rounds: int, sampling: Sampling) -> 
     accounting = _package()
     # Everybody in every round: rounds with z are one Gaussian mechanism with z / sqrt(rounds).
     alone = float(accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
-    if sampling.everybody:
+    if sampling.all_clients:
         return alone
     enough = alone * (2.0 if sampling.cohort else 1.0)
     while epsilon_of([enough] * rounds, delta, sampling) > epsilon:  # Rényi's bound may need more than one Gaussian
@@ -152,7 +152,7 @@ def _event(accounting: Any, z: float, sampling: Sampling) -> Any:
         halved = accounting.GaussianDpEvent(z / 2)
         return accounting.SampledWithoutReplacementDpEvent(sampling.population, sampling.cohort, halved)
     added = accounting.GaussianDpEvent(z)
-    return added if sampling.everybody else accounting.PoissonSampledDpEvent(sampling.rate, added)
+    return added if sampling.all_clients else accounting.PoissonSampledDpEvent(sampling.rate, added)
 
 
 def _package() -> Any:

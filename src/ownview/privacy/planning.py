@@ -69,12 +69,12 @@ def _by_releases(asked: Budget, options: Rounds, num_clients: int, releases: Seq
             f"federation setting clients={options.clients!r}: this method spends its budget in {len(releases)} rounds "
             "with everybody in them; expected all"
         )
-    everybody = Sampling()
-    z = noise_for(asked.epsilon, asked.delta, 1, everybody)
+    sampling = Sampling()
+    z = noise_for(asked.epsilon, asked.delta, 1, sampling)
     noise = tuple(z / math.sqrt(share) for share in releases)
     return Protection(
-        asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, everybody.relation,
-        everybody.accountant, _threshold(asked, num_clients), asked.seeded,
+        asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, sampling.relation,
+        sampling.accountant, _threshold(asked, num_clients), asked.seeded,
     )  # fmt: skip
 
 

@@ -230,8 +230,8 @@ def _require_within(entries: Sequence[Entry], members: npt.NDArray[np.bool_], as
     """Refuse a release that would exceed a person's total."""
     one = asked.mechanism
     places = _releases(entries)
-    everybody = np.ones((1, members.shape[1]), dtype=bool)
-    after = spent([*_mechanisms(entries), one], np.concatenate([members[places], everybody]))
+    all_people = np.ones((1, members.shape[1]), dtype=bool)
+    after = spent([*_mechanisms(entries), one], np.concatenate([members[places], all_people]))
     if after.epsilon <= total:
         return
     before, by = _spent(entries, members)

@@ -1,4 +1,4 @@
-"""What users.csv tells beyond the table: results by activity, their spread over users, and what chance would reach."""
+"""What users.csv holds beyond the table: results by activity, their spread over users, and what chance would reach."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def merging(watched: Iterable[Watched]) -> list[dict[str, Any]]:
 
 
 def _marks(run: SeenRun, user: str) -> IntArray | None:
-    """[m] what each item is to the user; None where the run does not tell."""
+    """[m] what each item is to the user; None where the run has not recorded it."""
     if run.recommended is None:
         return None
     tensors, about = run.recommended

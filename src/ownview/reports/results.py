@@ -123,7 +123,7 @@ def costs(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """Means over seeds; None for models that are not federated.
 
     Bytes are those on the wire, up and down, mean over rounds and clients. Seconds are the slowest client's local
-    training, timed alone, plus the server's part; None where a run does not tell them.
+    training, timed alone, plus the server's part; None where a run has not recorded them.
     """
     results = [run.result for run in runs if (run.result.get("cost") or {}).get("seconds")]
     if len(results) != len(runs):
@@ -142,7 +142,7 @@ def findings(protocols: Sequence[Protocol], name: str, runs: Sequence[SeenRun]) 
     """Findings on one dataset and protocol: probe, whether it fires, a sentence, and where it comes from.
 
     They are taken from audit.json of one of the runs, which comparisons write. Where none has it, the protocol's
-    settings tell what they can. Several protocols are cuts of one; what is true of all of them stands once.
+    settings show what they can. Several protocols are cuts of one; what is true of all of them stands once.
     """
     found: list[dict[str, Any]] = []
     for protocol in protocols:

@@ -121,9 +121,9 @@ class ProcessFederation(Fleet):
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send all clients the newest download; then [n, m] their scores of all items, and their private values."""
-        everybody = torch.arange(self.terms.world.num_clients)
-        self._ask("receive", {int(client): (self._newest(number, client), False) for client in everybody})
-        nothing: Mapping[int, tuple[()]] = dict.fromkeys(everybody.tolist(), ())
+        clients = torch.arange(self.terms.world.num_clients)
+        self._ask("receive", {int(client): (self._newest(number, client), False) for client in clients})
+        nothing: Mapping[int, tuple[()]] = dict.fromkeys(clients.tolist(), ())
         return torch.stack([*self._ask("scores", nothing).values()]), [*self._ask("values", nothing).values()]
 
     def _download(self, going: Round, client: int) -> bytes:

@@ -150,15 +150,15 @@ def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str,
 def _weighed(federation: Federation, rounds: Sequence[Mapping[str, Any]]) -> int | None:
     """The first upload's bytes, if round 1 has measured them with all clients taking part; else None."""
     first = rounds[0]
-    everybody = (first.get("round"), first.get("clients")) == (1, federation.world.num_clients)
-    return int(first["bytes_up_per_client"]) if everybody and federation.terms.masked is None else None
+    all_clients = (first.get("round"), first.get("clients")) == (1, federation.world.num_clients)
+    return int(first["bytes_up_per_client"]) if all_clients and federation.terms.masked is None else None
 
 
 def _first_upload(federation: Federation) -> int:
     """Bytes that a client which reports sends in its first round, the mean over all clients."""
-    home, world, everybody = federation.work.home, federation.world, federation.clients.identities
+    home, world, clients = federation.work.home, federation.world, federation.clients.identities
     work = federation.terms.work(
-        everybody, home.train, home.clients.timelines, home.excluded, home.users, home.clients.facts
+        clients, home.train, home.clients.timelines, home.excluded, home.users, home.clients.facts
     )
     sizes, first = 0.0, _first_download(federation)
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):

@@ -67,8 +67,8 @@ class Federation:
         self.server = AggregationServer(self.terms)
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
-        everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
-        work = self.terms.work(everybody, train, timelines, never, split.data.users, OwnFacts.of(split))
+        clients, never = torch.arange(split.num_users), excluded.to(machine.device)
+        work = self.terms.work(clients, train, timelines, never, split.data.users, OwnFacts.of(split))
         self.fleet, self.rules, self.done = self._fleet(work), tuple(rules), 0
 
     def _fleet(self, work: Work) -> LocalFleet:
@@ -125,4 +125,4 @@ class Federation:
         self.server.unpack(packed)
         self.clients.unpack(packed)
         self.fleet.unpack(packed)
-        self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round
+        self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not write the round

@@ -79,9 +79,9 @@ def _leaving(histories: Ragged, num_items: int, negatives: int) -> Ragged:
     return Ragged.from_pairs(owner[leaves].numpy(), histories.values[leaves].numpy(), len(histories))
 
 
-def _fold_in(work: Work, download: Download, everybody: Tensor) -> None:
+def _fold_in(work: Work, download: Download, clients: Tensor) -> None:
     """Fit the clients' private values; a client without history keeps the initial values."""
-    some = everybody[work.home.train.lengths > 0]
+    some = clients[work.home.train.lengths > 0]
     if work.home.client.phases:
         work.home.clients.begin(download, some)
         for visit in range(FOLD_IN):

@@ -98,9 +98,9 @@ class Simulated(LocalFleet):
 
     def _there(self, server: AggregationServer, now: float) -> tuple[Tensor, float]:
         """Identities of the available clients, and the time; if none is available, the clock moves on until one is."""
-        everybody = torch.arange(self.terms.world.num_clients, device=self.terms.machine.device)
-        needed = 4 * self.terms.codec.dense_download(server.download(0, everybody[:0]))  # with slope and two moments
-        able = everybody[self.devices.fits(self.terms.seed, everybody, needed)]
+        clients = torch.arange(self.terms.world.num_clients, device=self.terms.machine.device)
+        needed = 4 * self.terms.codec.dense_download(server.download(0, clients[:0]))  # with slope and two moments
+        able = clients[self.devices.fits(self.terms.seed, clients, needed)]
         for _ in range(int(DAY / _STEP) + 1):
             there = able[self.devices.there(self.terms.seed, able, now)]
             if len(there):
@@ -114,8 +114,8 @@ class Simulated(LocalFleet):
     def _together(self, server: AggregationServer, number: int) -> Planned:
         """Plan a synchronous round: it ends with the last upload, or at the deadline."""
         there, now = self._there(server, self.flight.now)
-        everybody = len(there) == self.terms.world.num_clients
-        cohort = server.choose(number, None if everybody else there)
+        all_there = len(there) == self.terms.world.num_clients
+        cohort = server.choose(number, None if all_there else there)
         seconds, dropped = self._durations(number, cohort)
         late = (seconds > self.devices.deadline) & ~dropped if self.devices.deadline else torch.zeros_like(dropped)
         absent = dict.fromkeys(cohort[dropped].tolist(), DROPPED) | dict.fromkeys(cohort[late].tolist(), LATE)

@@ -243,11 +243,13 @@ def compare(
     asked = [experiment_of(one, data) for one in methods]
     names = [Path(one.method).stem for one, _ in asked]
     # One method may come several times, with other settings each: the second goes to NAME-2.
-    told = [name if names.count(name) == 1 else f"{name}-{names[: k + 1].count(name)}" for k, name in enumerate(names)]
+    labels = [
+        name if names.count(name) == 1 else f"{name}-{names[: k + 1].count(name)}" for k, name in enumerate(names)
+    ]
     measured = [protocol_of(one) for one in protocols]
     folder = temporary_folder() if out is None else Path(out)
     tasks: list[tuple[Task, Model]] = []
-    for protocol, (name, (plain, model)), seed in product(measured, zip(told, asked, strict=True), range(seeds)):
+    for protocol, (name, (plain, model)), seed in product(measured, zip(labels, asked, strict=True), range(seeds)):
         options = options_of(federation) if model.federated else FederationOptions()
         experiment = replace(
             plain, protocol=protocol, rounds=rounds, measure_every=measure_every, seed=seed, device=device,

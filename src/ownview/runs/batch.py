@@ -38,13 +38,13 @@ Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
 OnRunRound = Callable[[Path, int, dict[str, float]], None]
-"""Told after every round: the run's folder, the round, its metrics, none where it was not measured."""
+"""Called after every round with the run's folder, the round, its metrics, none where it was not measured."""
 
 OnFailure = Callable[[Path, str], None]
-"""Told of a run that failed by itself: its folder, and why."""
+"""Called for a run that failed by itself, with its folder, and why."""
 
 OnFinished = Callable[[Path], None]
-"""Told of a run that has finished, or had before: its folder, which is not read again."""
+"""Called for a run that has finished, or had before, with its folder, which is not read again."""
 
 News = Queue[tuple[Path, int, dict[str, float]]]
 
@@ -212,7 +212,7 @@ class _Batch:
                         if failures or signals.received:
                             stop.set()
                 except BaseException:
-                    stop.set()  # or the pool would carry out everything that waits before it tells
+                    stop.set()  # or the pool would carry out everything that waits before it reports
                     raise
         if signals.received:
             raise self._stopped(128 + signals.received)

@@ -221,7 +221,7 @@ class Experiment:
         return tomli_w.dumps(values)
 
     def to_toml_for_others(self) -> str:
-        """As TOML that tells no path: data, methods and plug-ins that are files go by their names alone."""
+        """As TOML that names no path: data, methods and plug-ins that are files go by their names alone."""
         values = self.to_dict() | {"data": self.data_label()}
         values.pop("like", None)
         _rename_files(values, lambda name: Path(name).name)
@@ -274,7 +274,7 @@ def _rename_files(values: dict[str, Any], renamed: Callable[[str], str]) -> None
 
 
 def _from(folder: Path, name: str) -> str:
-    """A full path as seen from a run folder, so that it tells nothing of the machine but where the two lie apart."""
+    """A full path as seen from a run folder, so that it reveals nothing of the machine but where the two lie apart."""
     if not Path(name).is_absolute() or Path(name).drive != folder.drive:
         return name
     return Path(os.path.relpath(name, folder)).as_posix()

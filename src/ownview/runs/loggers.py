@@ -19,7 +19,7 @@ class Logger(Interface):
         """Before the first round, or where a run is resumed: what experiment.toml says."""
 
     def round(self, line: Mapping[str, Any]) -> None:
-        """After every round: its line of rounds.jsonl. A resumed run tells rounds after its checkpoint again."""
+        """After every round: its line of rounds.jsonl. A resumed run sends rounds after its checkpoint again."""
 
     def end(self, result: Mapping[str, Any]) -> None:
         """When the run has finished: what result.json says. Never called where a run is stopped."""

@@ -27,7 +27,7 @@ def begin_loading() -> None:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent has: a killed parent cannot tell, and its runs must be free to be taken up."""
+    """End this process when its parent has: a killed parent cannot do it, and its runs must be free to be taken up."""
     parent = multiprocessing.parent_process()
 
     def wait_for_it() -> None:

@@ -256,7 +256,7 @@ def resume(
 
 
 def experiment_of(folder: RunFolder) -> Experiment:
-    """What a run was asked to do, as its folder tells."""
+    """What a run was asked to do, as its folder says."""
     return Experiment.from_toml(folder.read_experiment(), str(folder.path / "experiment.toml"))
 
 

@@ -161,7 +161,7 @@ _YARDSTICKS_BEFORE = (
 
 
 def with_yardsticks(legend: str, cells: Mapping[CellKey, Cell]) -> str:
-    """A legend that also tells what is not above a yardstick, where any row is not."""
+    """A legend that also says what is not above a yardstick, where any row is not."""
     marked = any(cell.not_above for cell in cells.values())
     return f"{legend} {_YARDSTICKS.get(legend, _YARDSTICKS_BEFORE)}" if marked else legend
 
@@ -251,9 +251,9 @@ class Comparison:
         """A row a method, protocol and metric: mean, spread over seeds, interval over users, mark, p."""
         import polars as pl  # noqa: PLC0415 - slow to import, and most of the program needs it not
 
-        told = ("mean", "spread", "low", "high", "seeds", "users", "mark", "p_corrected")
+        columns = ("mean", "spread", "low", "high", "seeds", "users", "mark", "p_corrected")
         cells = self.cells.items()
-        rows = [dict(zip(_KEY, key, strict=True)) | {one: getattr(cell, one) for one in told} for key, cell in cells]
+        rows = [dict(zip(_KEY, key, strict=True)) | {one: getattr(cell, one) for one in columns} for key, cell in cells]
         return pl.DataFrame(rows, schema_overrides={"spread": pl.Float64, "p_corrected": pl.Float64})
 
     @classmethod
@@ -262,7 +262,7 @@ class Comparison:
 
         Args:
             runs: finished.
-            findings: of probes, by protocol; where None, what the run folders tell.
+            findings: of probes, by protocol; where None, those that the run folders hold.
         """
         column = {run.experiment.protocol.name: pooled(run.experiment.protocol.name) for run in runs}
         labels = row_labels([run.experiment for run in runs])

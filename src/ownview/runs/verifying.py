@@ -87,8 +87,8 @@ def _versions(written: dict[str, Any]) -> Check:
     was = {"ownview": written.get("ownview"), **dict(written.get("packages") or {})}
     now = {"ownview": __version__, **package_versions()}
     wrong = [f"{name} {was[name]} then, {now.get(name)} now" for name in was if was[name] != now.get(name)]
-    told = "; ".join(wrong) or ", ".join(f"{name} {version}" for name, version in now.items())
-    return Check("versions", DIFFERS if wrong else HOLDS, told)
+    versions = "; ".join(wrong) or ", ".join(f"{name} {version}" for name, version in now.items())
+    return Check("versions", DIFFERS if wrong else HOLDS, versions)
 
 
 def _method(folder: Path, experiment: Experiment, written: dict[str, Any]) -> Check:
@@ -179,26 +179,28 @@ def came_out_again(
         return Check("again", DIFFERS, "; ".join(wrong))
     apart = {name: abs(now[name] - value) if name in now else math.inf for name, value in test.items()}
     most = max(apart, key=lambda name: apart[name])
-    told = f"{most} differs most, by {apart[most]:.1e}; this machine rounds otherwise: {elsewhere}"
+    difference = f"{most} differs most, by {apart[most]:.1e}; this machine rounds otherwise: {elsewhere}"
     if apart[most] < 0.5 * 10**-_SHOWN:
-        return Check("again", HOLDS, f"run once more, every figure agrees in {_SHOWN} decimals; {told}")
+        return Check("again", HOLDS, f"run once more, every figure agrees in {_SHOWN} decimals; {difference}")
     intervals = made.result.get("interval_95", {})
     if intervals and all(low <= test.get(name, math.inf) <= high for name, (low, high) in intervals.items()):
-        return Check("again", UNKNOWN, f"run once more, figures lie within their 95 % intervals, but {told}")
+        return Check("again", UNKNOWN, f"run once more, figures lie within their 95 % intervals, but {difference}")
     return Check("again", DIFFERS, "; ".join(wrong))
 
 
 def _elsewhere(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """In what two provenances differ that rounding hangs on, in words; empty where it is nothing."""
-    told = [
+    differences = [
         f"Ownview's {name} {then.get(name)} then, {now.get(name)} now"
         for name in ("ownview", "revision")
         if then.get(name) != now.get(name)
     ]
     for part in ("packages", "machine"):
         was, has = (noted if isinstance(noted := one.get(part), dict) else {} for one in (then, now))
-        told += [f"{name} {was.get(name)} then, {has.get(name)} now" for name in has if was.get(name) != has.get(name)]
-    return one_line(", ".join(told))
+        differences += [
+            f"{name} {was.get(name)} then, {has.get(name)} now" for name in has if was.get(name) != has.get(name)
+        ]
+    return one_line(", ".join(differences))
 
 
 def _other_users(before: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:

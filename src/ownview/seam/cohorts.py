@@ -66,8 +66,8 @@ class ClusteredCohort:
     def choose(self, seen: Seen, wanted: int) -> Tensor:
         """In turn one of every cluster, at random inside it; a cluster that is used up is passed over."""
         groups = self._groups(seen)
-        everybody = torch.arange(len(groups), device=groups.device)
-        drawn = bits(derive(seen.seed, "cohort", seen.round), everybody, torch.zeros_like(everybody))
+        clients = torch.arange(len(groups), device=groups.device)
+        drawn = bits(derive(seen.seed, "cohort", seen.round), clients, torch.zeros_like(clients))
         order = drawn.argsort()
         turns = one_hot(groups[order], self.clusters).cumsum(0).gather(1, groups[order][:, None])[:, 0]
         return order[turns.argsort(stable=True)][:wanted].sort().values

@@ -100,8 +100,8 @@ def terms_of(world: World, like: Tensor) -> Tensor:
 def _lacking(table: ItemTable | None, columns: tuple[str, ...]) -> str:
     """What the data lacks, half a sentence; empty if nothing."""
     if table is None or not table.known:
-        told = "expected a file with columns item and title (data import --items FILE)"
-        return f"nothing is known of the items but their ids; {told}"
+        expected = "expected a file with columns item and title (data import --items FILE)"
+        return f"nothing is known of the items but their ids; {expected}"
     for name in columns:
         if name not in table.columns:
             known = ", ".join(table.columns)

@@ -167,21 +167,21 @@ class Supervisor:
                 except (EOFError, OSError):
                     heard.close()
 
-    def _hear(self, worker: _Worker, what: tuple[str, ...]) -> None:
-        if what[0] == READY:
+    def _hear(self, worker: _Worker, message: tuple[str, ...]) -> None:
+        if message[0] == READY:
             worker.ready = True
             self._bring_up(worker)
             if all(one.ready for one in self.workers):
                 host, port = self.address
                 self.say(f"ready at http://{host}:{port}, {len(self.workers)} workers")
-        elif what[0] == SWAPPED:
+        elif message[0] == SWAPPED:
             self._taken_over(*worker.orders.pop(0))
-            self.say(f"worker {worker.process.pid}: model {what[1]} is now {what[2]}")
-        elif what[0] in (FAILED, SAID):
-            self.say(self._named(what[-1]))
-            if what[0] == FAILED and what[1]:
+            self.say(f"worker {worker.process.pid}: model {message[1]} is now {message[2]}")
+        elif message[0] in (FAILED, SAID):
+            self.say(self._named(message[-1]))
+            if message[0] == FAILED and message[1]:
                 self._refused(*worker.orders.pop(0))
-            elif what[0] == FAILED and not any(one.ready for one in self.workers):
+            elif message[0] == FAILED and not any(one.ready for one in self.workers):
                 self.stopping = True
 
     def _bring_up(self, worker: _Worker) -> None:

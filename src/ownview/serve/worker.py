@@ -136,8 +136,8 @@ async def _watch(stock: Stock, say: BoundedLog) -> None:
             say(f"{error}; what was in stock before stays")
 
 
-def _tell(control: Connection, what: tuple[str, ...]) -> None:
+def _tell(control: Connection, message: tuple[str, ...]) -> None:
     try:
-        control.send(what)
+        control.send(message)
     except (BrokenPipeError, OSError):
         return

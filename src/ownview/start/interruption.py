@@ -26,6 +26,6 @@ def same_command_goes_on() -> Iterator[None]:
     except UnwrittenError as error:
         raise UnwrittenError(error.reason, GO_ON) from error
     except (KeyboardInterrupt, TerminatedError) as stopped:
-        told = ending(stopped)
-        assert told is not None
-        raise BatchError(f"{told.line}; {GO_ON}", told.code) from stopped
+        end = ending(stopped)
+        assert end is not None
+        raise BatchError(f"{end.line}; {GO_ON}", end.code) from stopped

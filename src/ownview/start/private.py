@@ -209,7 +209,7 @@ def _budgets_in_words(people: People, runs: dict[str, Run]) -> tuple[str, ...]:
     """Which budgets leave next to nothing of the sums, and whether text at home does better."""
     if HIDDEN not in runs or not (whole := validation_of(runs[HIDDEN])):
         return ()
-    told = []
+    sentences = []
     for epsilon in EPSILONS:
         if (way := name_of_budget(epsilon)) not in runs:
             continue
@@ -219,10 +219,10 @@ def _budgets_in_words(people: People, runs: dict[str, Run]) -> tuple[str, ...]:
         home = validation_of(runs[NOTHING]) / whole if NOTHING in runs else 0.0
         more = f"; text at home has {home:.0%}" if home > share else ""
         left = "next to nothing" if share > 0 else "nothing"
-        told.append(
+        sentences.append(
             f"with {people.number:,} people a budget of {epsilon:g} leaves {left} of the sums ({share:.0%}){more}"
         )
-    return tuple(told)
+    return tuple(sentences)
 
 
 def _better_text(runs: dict[str, Run], way: str) -> tuple[str, ...]:
@@ -235,10 +235,10 @@ def _better_text(runs: dict[str, Run], way: str) -> tuple[str, ...]:
 
 
 def _masks(people: People) -> str:
-    told = f"the recommended clip is {people.clip:g}: up to {people.most:,} items of a person count in full"
+    sentence = f"the recommended clip is {people.clip:g}: up to {people.most:,} items of a person count in full"
     if people.number <= MOST:
-        return told
-    return f"{told}. Masks are for {MOST:,} people a round: deploy with clients={MOST} and more rounds"
+        return sentence
+    return f"{sentence}. Masks are for {MOST:,} people a round: deploy with clients={MOST} and more rounds"
 
 
 def rows_of(runs: Sequence[Run], selection: Selection) -> dict[str, Run]:

@@ -55,13 +55,13 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
     same = float(sitting_probe(honest).values["same_time"])
     if same <= SAME_BASKET:
         return Question(HONEST, honest, same_basket=same)
-    told = f"{same:.0%} of everybody's latest items came at the very same time as the one before, in the same basket"
+    fact = f"{same:.0%} of everybody's latest items came at the very same time as the one before, in the same basket"
     try:
         later = NEXT_SITTING.prepare(data, None)
     except DataError:
         later = None
     if later is None or min(len(later.validation.users), len(later.test.users)) < FEWEST:
-        why = f"{told}, and too few people came back to ask what they took then: figures tell what goes into a basket"
+        why = f"{fact}, and too few people came back to ask what they took then: figures tell what goes into a basket"
         return Question(HONEST, honest, why, same)
-    why = f"{told}; so people who came back after a day or more are asked what they took then (next-sitting)"
+    why = f"{fact}; so people who came back after a day or more are asked what they took then (next-sitting)"
     return Question(NEXT_SITTING, later, why, same)

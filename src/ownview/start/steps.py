@@ -187,8 +187,8 @@ class Steps:
 
     def best(self, tasks: Sequence[Task]) -> Run:
         """The run with the highest NDCG@10 on validation, the first among equals; or the recommended private way's."""
-        if (told := self.recommended()) is not None:
-            return self.ways()[told.way]
+        if (choice := self.recommended()) is not None:
+            return self.ways()[choice.way]
         runs = [open_run(folder) for _, folder in tasks if folder.name not in self.failures]
         return max(runs, key=lambda one: float(one.result["validation"][_CHOSEN_BY]))
 
@@ -241,11 +241,11 @@ class Steps:
         assert self.table is not None
         words = {one.place: one.words for one in self.selection.methods}.get(best.folder.path.name)
         words = words or best.experiment.model().summary
-        told = self.recommended()
-        found = judge(self.question, self.runs, self.table, best, model, words, by_figures=told is None)
-        if told is not None:
-            reasons = [f"{one[0].upper()}{one[1:]}." for one in told.reasons]
-            found = replace(found, sentences=(*found.sentences, *reasons), numbers={**found.numbers, "way": told.way})
+        choice = self.recommended()
+        found = judge(self.question, self.runs, self.table, best, model, words, by_figures=choice is None)
+        if choice is not None:
+            reasons = [f"{one[0].upper()}{one[1:]}." for one in choice.reasons]
+            found = replace(found, sentences=(*found.sentences, *reasons), numbers={**found.numbers, "way": choice.way})
         write_json(self.folder.verdict, found.to_dict())
         return found
 

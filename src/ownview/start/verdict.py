@@ -103,8 +103,8 @@ def _served(question: Question, hits: float, usual: float | None, of: int) -> st
         who, what = "people", "one of their own things, hidden at random,"
     else:
         who, what = "people", "what they took next"
-    told = f"Of {of:,} {who}, {round(of * hits):,} find {what} among ten suggestions"
-    return f"{told}." if usual is None else f"{told}; with bestsellers it would be {round(of * usual):,}."
+    sentence = f"Of {of:,} {who}, {round(of * hits):,} find {what} among ten suggestions"
+    return f"{sentence}." if usual is None else f"{sentence}; with bestsellers it would be {round(of * usual):,}."
 
 
 def _round_number(shares: Sequence[float]) -> int:
@@ -122,10 +122,10 @@ def _other_winner(found: Comparison, column: str, label: str, numbers: dict[str,
         return []
     numbers |= {"test": rows[label].mean, "winner": winner, "winner_test": rows[winner].mean}
     apart = rows[label].mark is not Mark.LEVEL
-    told = "by more than chance" if apart else "which so few people cannot tell apart"
+    certainty = "by more than chance" if apart else "which so few people cannot tell apart"
     return [
         f"{label} was chosen on validation ({_CHOSEN_BY} {numbers['validation']:.3f}); on test {winner} is ahead "
-        f"({rows[winner].mean:.3f} against {rows[label].mean:.3f}), {told}. Test chooses nothing."
+        f"({rows[winner].mean:.3f} against {rows[label].mean:.3f}), {certainty}. Test chooses nothing."
     ]
 
 

@@ -33,7 +33,7 @@ from ownview.studies.signing_keys import fingerprint, holds, private_key, public
 FORMAT = 1
 _MOST = 4 * 2**20
 """Bytes of a result file."""
-_TOLD = (
+_FIELDS = (
     "method",
     "data",
     "protocol",
@@ -111,7 +111,7 @@ def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
     content = {
         "experiment": one.experiment.to_toml_for_others(), "provenance": one.folder.read_provenance(),
         "files": fingerprints(place), "sources": sources,
-        "result": {name: one.result[name] for name in _TOLD},
+        "result": {name: one.result[name] for name in _FIELDS},
     }  # fmt: skip
     private = private_key(key) if isinstance(key, Path) else key
     signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": public_text(private)}}

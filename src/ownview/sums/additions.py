@@ -82,7 +82,7 @@ def update(store: Store, data: Interactions, source: str, budget: float = 0.0) -
             rows += len(after.places) - len(before.places)
             newcomers += known is None
     held = {where for one in changed.values() for where in one.places.tolist()}
-    new = {where: told for where, told in new.items() if where in held}
+    new = {where: entry for where, entry in new.items() if where in held}
     if changed:
         store.put(changed, new, budget)
     return Additions(rows, len(data) - rows, len(changed), newcomers, len(new))

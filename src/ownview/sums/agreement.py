@@ -79,18 +79,18 @@ class StoreAgreement:
     def write(self, folder: Path) -> None:
         """Write agreement.json."""
         experiment = {**replace(self.experiment, like="").to_dict(), "data": self.experiment.data_label()}
-        told = {**self.clients(), "digest": self.digest(), "experiment": experiment}  # no path of this machine
-        write_json(folder / FILE, told)
+        document = {**self.clients(), "digest": self.digest(), "experiment": experiment}  # no path of this machine
+        write_json(folder / FILE, document)
 
     @classmethod
     def read(cls, folder: Path) -> StoreAgreement:
         """Of a store."""
         path = folder / FILE
         try:
-            told = dict(parse_json(path.read_text(encoding="utf-8")))
-            experiment = Experiment.from_dict(told["experiment"], str(path))
-            found = cls(experiment, told["order"], told["moment"], told["round"])
-            written = told["digest"]
+            document = dict(parse_json(path.read_text(encoding="utf-8")))
+            experiment = Experiment.from_dict(document["experiment"], str(path))
+            found = cls(experiment, document["order"], document["moment"], document["round"])
+            written = document["digest"]
         except OSError as error:
             raise OutputError(f"{path}: cannot be read: {error.strerror}; expected a store (ownview sums)") from None
         except (ValueError, KeyError, TypeError) as error:

@@ -60,7 +60,7 @@ def forget_user(
         if exact and store is not None:
             hashes["sums before"] = fingerprint(store.arrays, store.journal.items())
             if store.names() == [user]:
-                raise _nobody_left(model)
+                raise _no_person_left(model)
             cells = store.forget(user, begun)
             with ThreadPoolExecutor(1) as beside:
                 after = beside.submit(fingerprint, store.arrays, store.journal.items())
@@ -87,7 +87,7 @@ def forgotten_before(model: Path) -> tuple[Changed, Path]:
 def _receipt(model: Path, how: str, hashes: Mapping[str, str], left: Sequence[str], *, exact: bool) -> Path:
     receipt = model / _RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
     make_folder(receipt.parent)
-    told = {
+    content = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "taken out": "one person: rows, contribution, lists, and items that nobody else had",
         "how": how,
@@ -96,7 +96,7 @@ def _receipt(model: Path, how: str, hashes: Mapping[str, str], left: Sequence[st
         "sha256": {**hashes, "model after": (read_manifest(in_use(model)) or {})["model.safetensors"]},
         "not called back": [*NOT_CALLED_BACK, *left],
     }
-    write_json(receipt, told)
+    write_json(receipt, content)
     return receipt
 
 
@@ -127,11 +127,11 @@ def without(data: Interactions, user: str) -> Interactions:
     keep = np.ones(len(data), dtype=bool)
     keep[data.of(data.position_of_user(user))] = False
     if not keep.any():
-        raise _nobody_left(data.name)
+        raise _no_person_left(data.name)
     return data.select(keep)
 
 
-def _nobody_left(where: object) -> OutputError:
+def _no_person_left(where: object) -> OutputError:
     return OutputError(f"{where}: no person would be left; remove the folder instead")
 
 

@@ -96,10 +96,10 @@ def interactions(
         raise DataError(f"{name}: no person is left; a model needs at least one person")
     held = np.unique(np.concatenate([one.places for one in kept.values()]))
     about = [items[place] for place in held.tolist()]
-    columns = list(dict.fromkeys(column for _, told in about for column in told))
-    table = {column: tuple(told.get(column, "") for _, told in about) for column in columns}
+    columns = list(dict.fromkeys(column for _, facts in about for column in facts))
+    table = {column: tuple(facts.get(column, "") for _, facts in about) for column in columns}
     timed = all(one.times is not None for one in kept.values())
-    titles = tuple(told.get("title", item) for item, told in about) if "title" in columns else None
+    titles = tuple(facts.get("title", item) for item, facts in about) if "title" in columns else None
     return Interactions(
         name=name,
         users=as_ids(list(kept)),
@@ -128,8 +128,8 @@ def with_facts(whole: Interactions, before: Interactions, more: Interactions, fi
     known: dict[str, dict[str, str]] = {}
     for one in (before, more):
         for column, values in ({} if one.about_users is None else one.about_users.columns).items():
-            told = zip(map(str, one.users.tolist()), values, strict=True)
-            known.setdefault(column, {}).update((user, value) for user, value in told if value)
+            pairs = zip(map(str, one.users.tolist()), values, strict=True)
+            known.setdefault(column, {}).update((user, value) for user, value in pairs if value)
     about = ItemTable.aligned(known, [str(user) for user in whole.users.tolist()]) if known else None
     size, found = first + int(more.row.max()) + 1, replace(whole, about_users=about)
     if before.quantity is not None or more.quantity is not None:

@@ -111,8 +111,8 @@ class Journal:
     def opened(cls, folder: Path, url: str | None = None) -> Journal:
         """The journal of a store; the URL of its PostgreSQL from $OWNVIEW_JOURNAL where None."""
         try:
-            told = dict(parse_json((folder / PLACE).read_text(encoding="utf-8")))
-            kind, schema = told["kind"], str(told["schema"])
+            place = dict(parse_json((folder / PLACE).read_text(encoding="utf-8")))
+            kind, schema = place["kind"], str(place["schema"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{folder / PLACE}: cannot be read: {error}; expected a store (ownview sums)") from None
         if not _SCHEMA.fullmatch(schema) or kind not in ("sqlite", "postgres"):
@@ -133,7 +133,7 @@ class Journal:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten
         except sqlite3.Error as error:
-            raise _told(str(path), error) from error
+            raise _output_error(str(path), error) from error
         return cls(connection, str(path), sqlite3.Error, "?")
 
     @classmethod
@@ -149,7 +149,7 @@ class Journal:
             connection.autocommit = True
             connection.cursor().execute(f"SET search_path TO {schema}")
         except (driver.Error, OSError) as error:
-            raise _told(where, error) from None
+            raise _output_error(where, error) from None
         return cls(connection, where, driver.Error, "%s")
 
     @property
@@ -164,7 +164,7 @@ class Journal:
             cursor.execute(statement.replace("?", self._mark), values)
             return list(cursor.fetchall()) if cursor.description else []
         except self._errors as error:
-            raise _told(self.source, error) from error
+            raise _output_error(self.source, error) from error
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """A statement for every row of values."""
@@ -172,7 +172,7 @@ class Journal:
             try:
                 self._connection.cursor().executemany(statement.replace("?", self._mark), rows)
             except self._errors as error:
-                raise _told(self.source, error) from error
+                raise _output_error(self.source, error) from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -207,8 +207,8 @@ class Journal:
         """By place: id, and columns about it."""
         rows = self.run("SELECT place, item, about FROM items ORDER BY place")
         try:
-            told = parse_json(f"[{','.join(row[2] for row in rows)}]")  # one text is read ten times as fast as many
-            return {int(row[0]): (row[1], dict(about)) for row, about in zip(rows, told, strict=True)}
+            columns = parse_json(f"[{','.join(row[2] for row in rows)}]")  # one text is read ten times as fast as many
+            return {int(row[0]): (row[1], dict(about)) for row, about in zip(rows, columns, strict=True)}
         except (ValueError, TypeError) as error:
             raise OutputError(f"{self.source}: is damaged: items: {error}; bring a sound copy back") from None
 
@@ -329,7 +329,7 @@ def _address(url: str) -> dict[str, Any]:
     return {**address, "host": parts.hostname or "localhost", "port": port}
 
 
-def _told(source: str, error: Exception) -> OutputError:
+def _output_error(source: str, error: Exception) -> OutputError:
     why = " ".join(str(error).split())
     if "disk is full" in why or "disk I/O error" in why or "No space left" in why:
         return UnwrittenError(f"{source}: cannot be written: {why}; make room or choose another place")

@@ -133,9 +133,9 @@ def only_declared_leaves(method: Federated) -> None:
     """An upload holds what the roles say, and nothing else; where nothing is sent, nothing at the server changes."""
     one = federation(method, small_world())
     params, work = one.client.params, one.client.work
-    everybody = one.work.blocks(one.participants(1))[0]
-    one.clients.begin(one.newest(everybody), everybody)
-    upload = one.work.do(one.work.samples(1, everybody), one.server.download(1, everybody))
+    block = one.work.blocks(one.participants(1))[0]
+    one.clients.begin(one.newest(block), block)
+    upload = one.work.do(one.work.samples(1, block), one.server.download(1, block))
     sent = {*upload.rows, *upload.whole, *upload.sums}
     allowed = {name for name, param in params.items() if param.sends}
     if isinstance(work, Reporting):
@@ -190,12 +190,12 @@ def _trained(one: Federation, rounds: int = _ROUNDS) -> dict[str, Tensor]:
 
 def _predictions(one: Federation) -> dict[str, Tensor]:
     """Everything that may be compared: scores of all items for all clients, the server's and the clients' values."""
-    everybody = torch.arange(one.world.num_clients, device=one.machine.device)
-    found = {"scores": scorer_of(one).scores(everybody, None)}
+    clients = torch.arange(one.world.num_clients, device=one.machine.device)
+    found = {"scores": scorer_of(one).scores(clients, None)}
     found |= {f"server {name}": value for name, value in one.server.pack().items() if value.is_floating_point()}
     found |= {f"own {name}": value for name, value in one.clients.own.items()}
     tables = (name for name in one.clients.tables if one.client.params[name].own)
-    found |= {f"own {name}": one.clients.whole(name, everybody) for name in tables}
+    found |= {f"own {name}": one.clients.whole(name, clients) for name in tables}
     return {name: value.cpu().clone() for name, value in found.items()}
 
 

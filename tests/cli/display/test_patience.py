@@ -11,8 +11,8 @@ from ownview.cli.display.patience import loading, tell, until_due
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_told", [])
+def _nothing_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_written", [])
 
 
 def test_a_line_at_first_and_one_more_now_and_then(

@@ -40,7 +40,7 @@ def test_work_that_was_begun_before_is_counted_and_not_timed() -> None:
 
 
 def test_lines_come_while_a_round_lasts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_told", [])
+    monkeypatch.setattr(patience, "_written", [])
     monkeypatch.delenv("OWNVIEW_PROGRESS", raising=False)
     lines, found = Lines("fitting fedease under masked:clip=1, rounds", 1), ""
     with telling(lines.line, every=0.01):

@@ -62,7 +62,7 @@ def test_a_run_is_attacked_as_it_was_and_with_noise(world: Path, ownview: Callab
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("popularity",), "not federated"),
         (("fedmff",), "did you mean 'fedmf'"),
@@ -71,11 +71,11 @@ def test_a_run_is_attacked_as_it_was_and_with_noise(world: Path, ownview: Callab
     ],
 )
 def test_what_cannot_be_attacked_is_refused_in_one_line(
-    world: Path, ownview: Callable[..., Outcome], arguments: tuple[str, ...], told: str
+    world: Path, ownview: Callable[..., Outcome], arguments: tuple[str, ...], message: str
 ) -> None:
     refused = ownview("attack", *arguments, "--data", "world.csv", "-o", "attack.json")
     assert refused.code == 2
-    assert told in refused.err
+    assert message in refused.err
     assert refused.err.count("\n") == 1
     assert not (world / "attack.json").exists()
 

@@ -90,9 +90,9 @@ def test_rows_are_compared_in_more_measures_and_with_a_row_of_their_own(ownview:
     cells = {(one["method"], one["metric"]): one for one in found["comparison"]}
     rows, measures = ("popularity", "fedmf (small)"), ("HR@10", "NDCG@10", "NDCG@5")
     assert set(cells) == {(row, metric) for row in rows for metric in measures}, "recall is of several right answers"
-    told = "not compared in recall@20: ml-100k, honest: not every run has measured it"
-    assert told in outcome.out
-    assert f"- {told}" in Path("runs/bench/tiny/results.md").read_text()
+    note = "not compared in recall@20: ml-100k, honest: not every run has measured it"
+    assert note in outcome.out
+    assert f"- {note}" in Path("runs/bench/tiny/results.md").read_text()
     users = {}
     for one in found["runs"]:
         table = RunFolder(Path("runs/bench/tiny/runs", one["run"])).read_users()
@@ -125,9 +125,9 @@ def test_parts_of_a_suite(ownview: Callable[..., Outcome]) -> None:
     under = json.loads(ownview(*BENCH, "--list", "--json", "--protocol", "paper").out)["runs"]
     assert {one["protocol"] for one in under} == {"paper"}
     assert not any(one["finished"] for one in listed)
-    told = ownview(*BENCH, "--list", "--method", "fedmf (small)", "--rounds", "2").out.splitlines()
-    assert [line.split()[-1] for line in told[1:]] == [one["run"].rpartition("-")[2] for one in listed]
-    assert all(line.startswith("fedmf (small)") and len(line.rstrip()) <= 80 for line in told[1:])
+    lines = ownview(*BENCH, "--list", "--method", "fedmf (small)", "--rounds", "2").out.splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == [one["run"].rpartition("-")[2] for one in listed]
+    assert all(line.startswith("fedmf (small)") and len(line.rstrip()) <= 80 for line in lines[1:])
 
 
 BLENDED = """
@@ -257,8 +257,8 @@ def test_a_run_that_fails_is_told_and_the_others_stand(ownview: Callable[..., Ou
     found = results("runs/bench/tiny")
     assert (len(found["runs"]), len(found["failures"])) == (6, 2)
     assert "expected at least 99" in found["failures"][0]["reason"]
-    (told,) = [line for line in Path("runs/bench/tiny/results.md").read_text().splitlines() if "failed:" in line]
-    assert told.startswith("- failed: popularity, fedmf (small), ml-1m, paper, seed 0: "), "one line a reason"
+    (failure,) = [line for line in Path("runs/bench/tiny/results.md").read_text().splitlines() if "failed:" in line]
+    assert failure.startswith("- failed: popularity, fedmf (small), ml-1m, paper, seed 0: "), "one line a reason"
     assert "failed: popularity, fedmf (small), ml-1m, paper, seed 0" in outcome.words
 
 

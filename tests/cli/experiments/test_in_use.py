@@ -20,9 +20,9 @@ def test_two_models_are_compared_by_what_was_chosen(ownview: Callable[..., Outco
         if place % 8 in (0, 1, 3):  # 1 list of 4 of model a, 2 of 4 of model b
             log.chosen(name)
     log.close()
-    told = ownview("compare", "--online", str(tmp_path / "log"), "--json")
-    assert told.code == 0, told.err
-    found = json.loads(told.out)
+    outcome = ownview("compare", "--online", str(tmp_path / "log"), "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
     assert (found["a"]["lists"], found["a"]["hits"], found["b"]["hits"]) == (40, 10, 20)
     assert found["difference"]["value"] == 0.25
     read = ownview("compare", "--online", str(tmp_path / "log"))
@@ -42,9 +42,9 @@ def test_what_changed_since_a_day_is_told(ownview: Callable[..., Outcome], own_f
         for user in range(0, 40, 1 if day >= 60 else 2)
     ]
     (own_folder / "shop.csv").write_text("user,item,timestamp\n" + "\n".join(rows) + "\n")
-    told = ownview("audit", "shop.csv", "--since", "2024-03-01", "--json")
-    assert told.code == 0, told.err
-    found = json.loads(told.out)
+    outcome = ownview("audit", "shop.csv", "--since", "2024-03-01", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
     assert found["since"] == "2024-03-01"
     assert [one["fires"] for one in found["findings"]][:2] == [True, True], "other items, and twice the activity"
     read = ownview("audit", "shop.csv", "--since", "2024-03-01")

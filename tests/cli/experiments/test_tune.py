@@ -87,8 +87,8 @@ def test_stopped_or_killed_the_same_command_goes_on(
     else:
         with signalled(number, TuningFolder, "append", times=2):
             stopped = ownview(*TUNE)
-        told = f"ownview: stopped with 2 of 7 trials finished in {FOLDER}; the same command goes on\n"
-        assert stopped == Outcome(128 + number, "", told)
+        message = f"ownview: stopped with 2 of 7 trials finished in {FOLDER}; the same command goes on\n"
+        assert stopped == Outcome(128 + number, "", message)
     assert len(trials(FOLDER)) == 2
     assert not Path(FOLDER, "best.toml").exists()
     assert ownview(*TUNE).code == 0

@@ -112,8 +112,8 @@ def test_bad_folders(ownview: Callable[..., Outcome]) -> None:
     Path("mein.csv").touch()
     for command in (("watch", "mien"), ("recommend", "mien", "--user", "u1"), ("report", "mien")):
         assert ownview(*command).err == "ownview: mien: no such run folder; did you mean 'mine'?\n"
-    told = "ownview: rnus/mine: no such run folder; the folder rnus is not there either\n"
-    assert ownview("watch", "rnus/mine").err == told
+    message = "ownview: rnus/mine: no such run folder; the folder rnus is not there either\n"
+    assert ownview("watch", "rnus/mine").err == message
     Path("empty").mkdir()
     assert ownview("watch", "empty").err.startswith("ownview: empty: no run in it; expected a run's folder")
 

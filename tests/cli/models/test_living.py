@@ -42,9 +42,9 @@ def test_a_day_in_the_life(ownview: Callable[..., Outcome]) -> None:
     _write("today.csv", [("u0", 14, 900_000), ("u0", 14, 900_000), ("zoe", 3, 900_001), ("zoe", 77, 900_002)])
     done = ownview("update", "model", "today.csv", "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["version"] == "v000001"
-    assert told["what"] == "3 new rows of 2 people (1 of them new) with 1 new items; 1 rows were known"
+    changed = json.loads(done.out)
+    assert changed["version"] == "v000001"
+    assert changed["what"] == "3 new rows of 2 people (1 of them new) with 1 new items; 1 rows were known"
     assert "77" in ownview("recommend", "model", "--user", "u3", "-k", "20").words
     shown = ownview("sums", "show", "model", "--json")
     assert json.loads(shown.out)["contributions"] == 13

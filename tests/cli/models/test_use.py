@@ -85,7 +85,7 @@ def test_somebody_new_by_titles_sees_what_was_understood(fitted: Path, ownview: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "found neither; expected one of --user ID, --all, --history TITLES, --new-user FILE"),
         (("--user", "u1", "--all"), "found --user and --all; expected one of"),
@@ -99,11 +99,11 @@ def test_somebody_new_by_titles_sees_what_was_understood(fitted: Path, ownview: 
     ],
 )
 def test_what_cannot_be_answered_is_one_line(
-    fitted: Path, arguments: tuple[str, ...], told: str, ownview: Callable[..., Outcome]
+    fitted: Path, arguments: tuple[str, ...], message: str, ownview: Callable[..., Outcome]
 ) -> None:
     outcome = ownview("recommend", fitted, *arguments)
     assert (outcome.code, outcome.out) == (2, "")
-    assert told in outcome.err
+    assert message in outcome.err
     assert outcome.err.count("\n") == 1
     assert {path.name for path in Path().iterdir()} <= {"model", "cache"}
 
@@ -134,7 +134,7 @@ def test_fit_says_what_it_is_and_others_take_it_for_that(fitted: Path, ownview: 
 
 
 def test_fit_refuses_in_one_line(fitted: Path, ownview: Callable[..., Outcome]) -> None:
-    for arguments, told in (
+    for arguments, message in (
         (("pfedrec", "--data", "shop"), "pfedrec trains round by round, and here nothing is held out"),
         (("--like", fitted), "is itself trained on everything and chose no round"),
         ((), "name a method"),
@@ -143,7 +143,7 @@ def test_fit_refuses_in_one_line(fitted: Path, ownview: Callable[..., Outcome]) 
     ):
         outcome = ownview("fit", *arguments)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1), arguments
-        assert told in outcome.err
+        assert message in outcome.err
     assert not Path("runs").exists()
 
 

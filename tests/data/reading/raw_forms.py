@@ -55,7 +55,7 @@ class Form:
         titled: whether it has titles.
         rated: whether it has ratings.
         rows: the rows that are meant.
-        notes: words of what the reader must have told.
+        notes: words that the reader must have noted.
         refused: words of the error that proposes `options`; empty where nothing is to be proposed.
         titles: a second file, of titles.
     """
@@ -141,7 +141,7 @@ def rated(one: Purchase) -> Sequence[object]:
     return (one.user, one.item, one.rating, seconds(one))
 
 
-UNTOLD = tuple(replace(one, when=one.when.replace(day=one.when.day % 12 + 1)) for one in PURCHASES)
+AMBIGUOUS = tuple(replace(one, when=one.when.replace(day=one.when.day % 12 + 1)) for one in PURCHASES)
 """No day above 12, and still in time order."""
 RATED_WELL = tuple(one for one in PURCHASES if one.rating >= 4)
 
@@ -217,10 +217,10 @@ FORMS = (
         titled=False, options={"events": ("transaction",)}, notes=("rows of other events: 1,",)),
     Form("sessions.csv", table("session_id,sku,created_at", lambda p: (p.user, p.item, p.when.isoformat())),
          titled=False, notes=("a visit, counts as a user",)),
-    Form("in_order.csv", table("user,item,title,date", slashed, rows=UNTOLD), rows=UNTOLD,
+    Form("in_order.csv", table("user,item,title,date", slashed, rows=AMBIGUOUS), rows=AMBIGUOUS,
          notes=("in that reading the rows are in time order",)),
-    Form("doubtful.csv", table("user,item,title,date", slashed, rows=UNTOLD[::2] + UNTOLD[1::2]),
-         rows=UNTOLD[::2] + UNTOLD[1::2], options={"dates": "day-first"}, refused="--dates day-first"),
+    Form("doubtful.csv", table("user,item,title,date", slashed, rows=AMBIGUOUS[::2] + AMBIGUOUS[1::2]),
+         rows=AMBIGUOUS[::2] + AMBIGUOUS[1::2], options={"dates": "day-first"}, refused="--dates day-first"),
     Form("ratings.csv", table("userId,movieId,rating,timestamp", rated), titled=False, rated=True),
     Form("ratings.dat", "\n".join("::".join(map(str, rated(p))) for p in PURCHASES).encode(), titled=False,
          rated=True),

@@ -71,9 +71,9 @@ def test_a_raw_form_is_read_row_by_row(form: Form, tmp_path: Path) -> None:
     options: ReadingOptions = {**form.options}  # type: ignore[typeddict-item]
     data = read(path, titles=titles, **options)
     assert rows_of(data) == [meant(form, one) for one in form.rows]
-    told = "; ".join(data.reading)
+    notes = "; ".join(data.reading)
     for words in form.notes:
-        assert words in told
+        assert words in notes
 
 
 REFUSED = [form for form in FORMS if form.refused]

@@ -107,12 +107,12 @@ def test_blanks_around_ids_are_no_part_of_them(write: Write) -> None:
 
 def test_columns_with_one_name_are_refused_unless_given_by_number(write: Write) -> None:
     path = write("a.csv", "user,item,timestamp,note,note,timestamp\n1,2,5,x,y,100\n")
-    told = (
+    message = (
         r"a\.csv: line 1: 2 columns are called 'timestamp'; expected one for timestamp; .* --columns timestamp=2 or 5"
     )
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         read(path)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         read(path, columns={"timestamp": "timestamp"})
     chosen = read(path, columns={"timestamp": "5"})
     assert chosen.timestamp is not None

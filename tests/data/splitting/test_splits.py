@@ -107,9 +107,9 @@ def test_hash_ties_do_not_depend_on_file_order(rows: list[Row], choice: st.DataO
 
 def test_hash_ties_do_not_depend_on_which_other_users_take_part() -> None:
     rows = [(user, item, 0) for user in "abcdefgh" for item in "pqrstuvw"]
-    everybody = named(leave_one_out(build(rows), ties="hash", untimed="random", seed=0))
+    whole = named(leave_one_out(build(rows), ties="hash", untimed="random", seed=0))
     some = named(leave_one_out(build([row for row in rows if row[0] in "fh"]), ties="hash", untimed="random", seed=0))
-    assert some == {user: everybody[user] for user in "fh"}
+    assert some == {user: whole[user] for user in "fh"}
 
 
 def test_hash_ties_depend_on_the_seed_and_differ_between_users() -> None:

@@ -21,7 +21,7 @@ from ownview.deploy.transport import Answering
 from ownview.federation.options import FederationOptions
 from tests.deploy.in_process import InProcess
 from tests.deploy.replay import Replay
-from tests.deploy.world import QUICK, agreement, everybody, replayed, write_homes
+from tests.deploy.world import QUICK, agreement, all_holdings, replayed, write_homes
 
 NAMES = ("east", "north", "south", "west")
 
@@ -77,7 +77,7 @@ def test_single_uploads_look_like_chance_and_their_sum_does_not(tmp_path: Path) 
     words = torch.cat([one for one in uploads if one is not None]).double() / 2**32
     # Uniform numbers in [0, 1): 8 x 48 of them have a mean within five standard deviations of 1/2.
     assert abs(float(words.mean()) - 0.5) < 5 / (12 * words.numel()) ** 0.5
-    plain = Replay(agreement(room=8, settings=agreed.settings), everybody(agreed, homes, coordinator.folder), [])
+    plain = Replay(agreement(room=8, settings=agreed.settings), all_holdings(agreed, homes, coordinator.folder), [])
     assert float(coordinator.server.shared["items"].abs().max()) < 10 * float(plain.server.shared["items"].abs().max())
 
 

@@ -73,7 +73,7 @@ def _with_facts(homes: dict[str, Path]) -> Besides:
     users: dict[str, dict[str, str]] = {"trade": {}, "age": {}}
     for home in homes.values():
         rows = (home / "ratings.csv").read_text().splitlines()[1:]
-        lines, told = ["user,item,timestamp,rating"], ["city,age,user,trade"]
+        lines, features = ["user,item,timestamp,rating"], ["city,age,user,trade"]
         for row in rows:
             user, item, _ = row.split(",")
             ratings[user, item] = float(1 + len(ratings) % 5)
@@ -81,9 +81,9 @@ def _with_facts(homes: dict[str, Path]) -> Besides:
         for k, user in enumerate(dict.fromkeys(row.split(",")[0] for row in rows)):
             if k:
                 users["trade"][user], users["age"][user] = f"secret trade {k % 3}", str(20 + k)
-                told.append(f"nowhere,{users['age'][user]},{user},{users['trade'][user]}")
+                features.append(f"nowhere,{users['age'][user]},{user},{users['trade'][user]}")
         (home / "ratings.csv").write_text("\n".join([*lines, f"{lines[1][:-3]}9"]) + "\n")  # of two the first counts
-        (home / "users.csv").write_text("\n".join(told) + "\n")
+        (home / "users.csv").write_text("\n".join(features) + "\n")
     return Besides(ratings, users)
 
 
@@ -204,7 +204,7 @@ def test_who_never_took_part_is_advised_by_its_own_ratings_and_features(tmp_path
     facts = held.facts.part(range(4, 5))
     line, ids = held.timeline.of(4), np.array(["late"], dtype=object)
     scores = folded_in(agreed.terms(), download, line, ids, facts).scores(torch.zeros(1).long(), None)[0]
-    told = {one.item: one.score for one in found.items}
-    assert told == {one: float(scores[int(one[1:])]) for one in told}
+    advised = {one.item: one.score for one in found.items}
+    assert advised == {one: float(scores[int(one[1:])]) for one in advised}
     without = folded_in(agreed.terms(), download, line, ids).scores(torch.zeros(1).long(), None)[0]
     assert not torch.allclose(scores, without)

@@ -24,13 +24,13 @@ from ownview.parts.pairs.tail import tail_of
 LAMBDA = 3.0
 
 
-def _histories(clients: int = 40, common: int = 30, alone: int = 3, nobody: int = 2) -> Tensor:
+def _histories(clients: int = 40, common: int = 30, alone: int = 3, absent: int = 2) -> Tensor:
     """[n, m] some common items, `alone` items of every client that nobody else has, and items that nobody has."""
     random = np.random.default_rng(0)
     shared = random.random((clients, common)) < 0.3
     shared[:2] = True
     own = np.kron(np.eye(clients), np.ones((1, alone)))
-    whole = np.concatenate([own, shared, np.zeros((clients, nobody))], axis=1)
+    whole = np.concatenate([own, shared, np.zeros((clients, absent))], axis=1)
     return torch.from_numpy(whole[:, random.permutation(whole.shape[1])])
 
 
@@ -52,7 +52,7 @@ def test_items_of_one_client_are_eliminated_and_nothing_changes() -> None:
 def test_pairs_that_count_less_are_eliminated_alike() -> None:
     places = torch.arange(154, dtype=torch.float64)
     near = torch.exp(-(places[:, None] - places).abs() / 16)
-    history = _histories(alone=3, common=32, nobody=2)
+    history = _histories(alone=3, common=32, absent=2)
     gram = sum((near * (row[:, None] * row) for row in history), torch.zeros_like(near))
     assert tail_of(gram, LAMBDA) is not None
     assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-9)
@@ -77,7 +77,7 @@ def test_where_everybody_has_everything_there_is_no_tail() -> None:
 
 @pytest.mark.parametrize("alone", [0, 3])
 def test_single_precision_is_near(monkeypatch: pytest.MonkeyPatch, alone: int) -> None:
-    history = _histories(alone=alone, nobody=0)
+    history = _histories(alone=alone, absent=0)
     gram = history.T @ history
     monkeypatch.setattr(positive_definite, "MOST_IN_DOUBLE", 0)
     found = ease_weights(gram.float(), LAMBDA)
@@ -118,7 +118,7 @@ def test_both_halves_are_averaged_in_place(size: int) -> None:
 
 
 def test_what_single_precision_cannot_solve_is_solved_in_double(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = _histories(alone=0, nobody=0)
+    history = _histories(alone=0, absent=0)
     gram, weak = history.T @ history, 1e-6
     gram[0], gram[:, 0] = gram[1], gram[:, 1]  # two items that nothing but lambda tells apart
     gram[0, 0] = gram[1, 1]

@@ -187,8 +187,8 @@ def _round() -> tuple[Exchange, dict[int, OwnMasks], dict[int, bytes], MeanParti
     total.words = torch.zeros(40, dtype=torch.long)
     exchange = Exchange(masked.cohort, 1, 0)
     own = {one: OwnMasks(one, masked.cohort) for one in range(10)}
-    told = exchange.introduce(one.keys(1) for one in own.values())
-    return exchange, own, exchange.deliver(own[one].shares(data) for one, data in told.items()), total, words
+    introductions = exchange.introduce(one.keys(1) for one in own.values())
+    return exchange, own, exchange.deliver(own[one].shares(data) for one, data in introductions.items()), total, words
 
 
 def _words(clients: Tensor, words: Tensor) -> Upload:

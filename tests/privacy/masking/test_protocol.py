@@ -29,22 +29,22 @@ class Rehearsal:
     lost_before: Mapping[str, Collection[int]] = field(default_factory=dict)
     identities: Callable[[int], int] = lambda place: 3 * place + 1
 
-    def there(self, step: str, someone: Collection[int]) -> list[int]:
-        return [one for one in someone if one not in self.lost_before.get(step, ())]
+    def there(self, step: str, clients: Collection[int]) -> list[int]:
+        return [one for one in clients if one not in self.lost_before.get(step, ())]
 
     def __post_init__(self) -> None:
         random = np.random.default_rng(self.clients)
         self.server = MaskingServer(4, self.cohort, seed=5)
-        everybody = self.there("keys", [self.identities(place) for place in range(self.clients)])
-        self.devices = {one: MaskingClient(one, 4, self.cohort, drawn_from_seed(0, 4, one)) for one in everybody}
-        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in everybody}
+        clients = self.there("keys", [self.identities(place) for place in range(self.clients)])
+        self.devices = {one: MaskingClient(one, 4, self.cohort, drawn_from_seed(0, 4, one)) for one in clients}
+        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in clients}
         self.masked: dict[int, Words] = {}
 
     def total(self) -> Words:
         """What the server has in the end."""
-        told = self.server.introduce([Keys.unpack(one.keys().pack()) for one in self.devices.values()])
-        sharing = self.there("shares", told)
-        sent = [self.devices[one].shares(Introduction.unpack(told[one].pack())).pack() for one in sharing]
+        introductions = self.server.introduce([Keys.unpack(one.keys().pack()) for one in self.devices.values()])
+        sharing = self.there("shares", introductions)
+        sent = [self.devices[one].shares(Introduction.unpack(introductions[one].pack())).pack() for one in sharing]
         inboxes = self.server.deliver([SealedShares.unpack(one) for one in sent])
         total = np.zeros(COUNT, dtype=np.uint32)
         for one in self.there("numbers", inboxes):
@@ -111,8 +111,8 @@ def test_a_gap_on_the_ring_stops_the_round() -> None:
 
 
 def _until_masks(one: Rehearsal) -> dict[int, SealedShares]:
-    told = one.server.introduce([device.keys() for device in one.devices.values()])
-    inboxes = one.server.deliver([one.devices[client].shares(told[client]) for client in told])
+    introductions = one.server.introduce([device.keys() for device in one.devices.values()])
+    inboxes = one.server.deliver([one.devices[client].shares(introductions[client]) for client in introductions])
     for client, inbox in inboxes.items():
         one.devices[client].masks(inbox, COUNT)
     return inboxes
@@ -120,9 +120,9 @@ def _until_masks(one: Rehearsal) -> dict[int, SealedShares]:
 
 def test_a_client_shows_a_seed_or_a_key_of_everybody_and_only_once() -> None:
     one = _rehearsal(5)
-    told = one.server.introduce([device.keys() for device in one.devices.values()])
+    introductions = one.server.introduce([device.keys() for device in one.devices.values()])
     with pytest.raises(MessageError, match="asked twice for shares"):
-        [one.devices[1].shares(told[1]) for _ in range(2)]
+        [one.devices[1].shares(introductions[1]) for _ in range(2)]
     again = _rehearsal(5)
     _until_masks(again)
     first = again.devices[1]
@@ -175,8 +175,8 @@ def test_the_server_holds_nothing_that_a_masked_number_could_be_read_by() -> Non
 
 def test_what_was_changed_on_its_way_is_refused() -> None:
     one = _rehearsal(5)
-    told = one.server.introduce([device.keys() for device in one.devices.values()])
-    inboxes = one.server.deliver([one.devices[client].shares(told[client]) for client in told])
+    introductions = one.server.introduce([device.keys() for device in one.devices.values()])
+    inboxes = one.server.deliver([one.devices[client].shares(introductions[client]) for client in introductions])
     first = next(iter(inboxes.values()))
     device = one.devices[first.client]
     boxes = {other: sent._replace(box=bytes([sent.box[0] ^ 1]) + sent.box[1:]) for other, sent in first.boxes.items()}
@@ -187,7 +187,7 @@ def test_what_was_changed_on_its_way_is_refused() -> None:
         device.masks(replace(first, boxes=boxes), COUNT)
     with pytest.raises(MessageError, match="a message to client"):
         device.masks(replace(first, client=first.client + 3), COUNT)
-    for data in (b"", b"OM", told[first.client].pack()[:-1], first.pack() + b"x"):
+    for data in (b"", b"OM", introductions[first.client].pack()[:-1], first.pack() + b"x"):
         with pytest.raises(MessageError):
             Introduction.unpack(data)
 

@@ -63,7 +63,9 @@ def test_a_quick_look_is_marked_everywhere_and_kept_apart(reproduction: Callable
     assert "- `paper`: repeats=keep, " in text
     assert "  - **leak**: under protocol paper held-out items never serve as training negatives" in text
     assert "leak: under protocol paper held-out items never serve" in outcome.words
-    assert {name: [one["probe"] for one in told] for name, told in found["findings"].items()} == {"paper": ["leak"]}
+    assert {name: [one["probe"] for one in findings] for name, findings in found["findings"].items()} == {
+        "paper": ["leak"]
+    }
 
 
 def test_seeds_honest_and_json(reproduction: Callable[..., Outcome]) -> None:
@@ -169,6 +171,6 @@ def test_list_tells_papers_and_tables(reproduction: Callable[..., Outcome]) -> N
 
 
 def test_the_list_of_all_says_what_is_not_counted(reproduction: Callable[..., Outcome]) -> None:
-    told = reproduction("run", "--all", "--list", *PLACE)
-    assert "Runs on data that is not here are not counted: " in told.words
-    assert "filmtrust" in told.words
+    outcome = reproduction("run", "--all", "--list", *PLACE)
+    assert "Runs on data that is not here are not counted: " in outcome.words
+    assert "filmtrust" in outcome.words

@@ -45,8 +45,8 @@ def test_a_quick_look_goes_on_where_it_was_stopped_and_runs_nothing_twice(reprod
     before = Path("mine/quick/ledger.json").stat().st_mtime_ns
     assert reproduction(*arguments).code == 0
     assert Path("mine/quick/ledger.json").stat().st_mtime_ns == before
-    told = json.loads(reproduction(*arguments, "--json").out)
-    assert told["runs"] == {"asked_for": len(found), "finished": len(found)}
+    summary = json.loads(reproduction(*arguments, "--json").out)
+    assert summary["runs"] == {"asked_for": len(found), "finished": len(found)}
 
 
 def test_parts_of_several_machines_are_put_together(reproduction: Callable[..., Outcome]) -> None:

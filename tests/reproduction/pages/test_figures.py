@@ -46,8 +46,8 @@ def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
             for metric, value in test.items()
         ]
         if row == "counts":
-            told = {"difference": -0.19, "low": -0.2, "high": -0.1}
-            compared[-1] |= {"beside": {"label": "theirs", "test": told, "p_corrected": 0.01}}
+            difference = {"difference": -0.19, "low": -0.2, "high": -0.1}
+            compared[-1] |= {"beside": {"label": "theirs", "test": difference, "p_corrected": 0.01}}
     return {"suite": "mine", "protocols": {"honest": {}}, "runs": runs, "comparison": compared, "failures": []}
 
 

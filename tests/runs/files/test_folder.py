@@ -337,11 +337,11 @@ def test_folder_that_holds_a_run_is_refused_with_the_way_on(
 ) -> None:
     arguments = ("run", "popularity", "--data", world, "--out", tmp_path / "run")
     assert ownview(*arguments).code == 0
-    told = f"ownview: {tmp_path}/run: already exists; choose another --out"
-    assert ownview(*arguments) == Outcome(2, "", f"{told}\n")
+    message = f"ownview: {tmp_path}/run: already exists; choose another --out"
+    assert ownview(*arguments) == Outcome(2, "", f"{message}\n")
     (tmp_path / "run" / "result.json").unlink()
     go_on = f"go on with: ownview run --resume {tmp_path}/run"
-    assert ownview(*arguments) == Outcome(2, "", f"{told}, or {go_on}\n")
+    assert ownview(*arguments) == Outcome(2, "", f"{message}, or {go_on}\n")
 
 
 def test_the_way_on_is_a_line_for_a_shell() -> None:
@@ -370,16 +370,16 @@ def test_divergence_names_round_client_and_parameter_and_keeps_the_checkpoint(
     outcome = ownview("run", "--config", tmp_path / "e.toml", "--out", folder)
     assert outcome.code == 3
     assert outcome.out == ""
-    told = re.fullmatch(
+    message = re.fullmatch(
         rf"ownview: {method} diverged in round (\d+): (the loss|\w+) of client (u\d+) is not finite; "
         r"lower the learning rate or the initial scale\n",
         outcome.err,
     )
-    assert told is not None, outcome.err
-    assert len(rounds_of(folder)) == int(told[1]) - 1 >= 1
+    assert message is not None, outcome.err
+    assert len(rounds_of(folder)) == int(message[1]) - 1 >= 1
     assert not (folder / "result.json").exists()
     with safe_open(folder / "checkpoint.safetensors", framework="pt") as stored:
-        assert 1 <= json.loads(stored.metadata()["about"])["round"] < int(told[1])
+        assert 1 <= json.loads(stored.metadata()["about"])["round"] < int(message[1])
         assert all(bool(stored.get_tensor(key).isfinite().all()) for key in stored.keys())  # noqa: SIM118
     assert ownview("run", "--resume", folder) == outcome
 

@@ -119,12 +119,12 @@ def test_without_the_data_the_folders_tell_and_then_the_rules(
     assert findings_of(compared, probe=True) == measured
     for run in compared:
         (run.folder.path / "audit.json").unlink()
-    told = findings_of(compared, probe=True)
-    assert {name: [f.probe for f in found if f.fires] for name, found in told.items()} == {
+    findings = findings_of(compared, probe=True)
+    assert {name: [f.probe for f in found if f.fires] for name, found in findings.items()} == {
         "honest": [],
         "paper": ["leak"],
     }
-    assert "not measured on this data" in told["paper"][0].sentence
+    assert "not measured on this data" in findings["paper"][0].sentence
     assert not (compared[0].folder.path / "audit.json").exists()
     assert [f.probe for f in Comparison.of(compared).warnings("paper")] == ["leak"]
 

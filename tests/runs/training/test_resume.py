@@ -148,8 +148,8 @@ def test_stopped_then_resumed_equals_uninterrupted(
     config = config_of(experiment_of(variant, world, FEW), tmp_path / "experiment.toml")
     with signalled(number, RunFolder, "append_round", times=2):
         stopped = ownview("run", "--config", config, "--out", folder, "--json")
-    told = f"ownview: stopped after round 2; go on with: ownview run --resume {folder}\n"
-    assert stopped == Outcome(128 + number, "", told)
+    message = f"ownview: stopped after round 2; go on with: ownview run --resume {folder}\n"
+    assert stopped == Outcome(128 + number, "", message)
     resume(folder)
     assert_same_run(folder, whole(variant, FEW))
 

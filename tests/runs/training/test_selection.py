@@ -164,11 +164,11 @@ def test_changed_protocol_cannot_carry_a_named_ones_name(tmp_path: Path) -> None
 
 def test_rounds_between_measurements_are_not_measured_and_not_chosen(world: Path, tmp_path: Path) -> None:
     """Every third and the last; what is trained does not change with how often it is looked at."""
-    told: dict[int, bool] = {}
+    measured_at: dict[int, bool] = {}
     experiment = Experiment("pfedrec", str(world), {"embedding_size": 4, "learning_rate": 0.1}, rounds=8)
     sparse = run(
         replace(experiment, measure_every=3), out=tmp_path / "sparse",
-        on_round=lambda number, metrics: told.update({number: bool(metrics)}),
+        on_round=lambda number, metrics: measured_at.update({number: bool(metrics)}),
     )  # fmt: skip
     every = run(experiment, out=tmp_path / "every").rounds
     measured = [line for line in sparse.rounds if "validation" in line]
@@ -176,7 +176,7 @@ def test_rounds_between_measurements_are_not_measured_and_not_chosen(world: Path
     assert [line["validation"] for line in measured] == [every[k - 1]["validation"] for k in (3, 6, 8)]
     assert [line["loss"] for line in sparse.rounds] == [line["loss"] for line in every]
     assert sparse.result["chosen_round"] == model_round(sparse) == best_of(measured, "validation")
-    assert told == {number: number in (3, 6, 8) for number in range(1, 9)}
+    assert measured_at == {number: number in (3, 6, 8) for number in range(1, 9)}
     shown = curve([read_run(tmp_path / "sparse")])
     assert shown is not None
     assert (shown["rounds"], shown["stage"]) == ([3, 6, 8], "validation")

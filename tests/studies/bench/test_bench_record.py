@@ -132,8 +132,8 @@ def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:
     planned = next(one for one in whole if one.parts and one.seed == 0)
     entries: list[dict[str, Any]] = []
     for one in (*planned.parts, planned):
-        told = one.experiment.resolved(one.experiment.model()).to_dict()
-        experiment = {name: told[name] for name in ("method", "settings", "plugins", "federation")}
+        resolved = one.experiment.resolved(one.experiment.model()).to_dict()
+        experiment = {name: resolved[name] for name in ("method", "settings", "plugins", "federation")}
         about = {"run": one.folder.name, "method": one.row, "data": one.data, "protocol": one.protocol, "seed": 0}
         entries.append({**about, "rounds": one.experiment.rounds_needed, "experiment": experiment})
     *parts, blend = entries

@@ -132,9 +132,9 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
         "HR@10": lists.hits, "honest HR@10": honest.hits, "sent": float(where.sent), "refused": float(where.refused),
     }  # fmt: skip
     refused = f"; {where.refused} of {where.sent} uploads refused" if where.refused else ""
-    told = "no list is left" if broken else _in_words(crew.goal, lists, honest)
+    outcome = "no list is left" if broken else _in_words(crew.goal, lists, honest)
     return AttackFinding(
-        f"{crew.goal}, {crew.means}", "dishonest clients", True, succeeds, f"{who}: {told}{refused}", values
+        f"{crew.goal}, {crew.means}", "dishonest clients", True, succeeds, f"{who}: {outcome}{refused}", values
     )
 
 

@@ -1,4 +1,4 @@
-"""`ownview client`: what a device does by itself: recommend at any time, tell what was sent."""
+"""`ownview client`: what a device does by itself: recommend at any time, list what was sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def signer(home: Home) -> None:
 
 @app.command()
 def sent(home: Home, as_json: AsJson = False) -> None:
-    """Tell every message that has left this device, its bytes, and how much of a privacy budget is spent."""
+    """List every message that has left this device, its bytes, and how much of a privacy budget is spent."""
     from ownview.deploy.places.sent_messages import sent_messages  # noqa: PLC0415 - slow to import, and help does without
 
     found = sent_messages(home)

@@ -15,7 +15,7 @@ def lines_wanted() -> bool:
     return os.environ.get("OWNVIEW_PROGRESS", "") != "off" and "--json" not in sys.argv
 
 
-_told: list[float] = []
+_written: list[float] = []
 """When lines of progress were written."""
 
 
@@ -23,14 +23,14 @@ def tell(line: str) -> None:
     """A line of progress on stderr."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
-    _told[:] = [time.monotonic()]
+    _written[:] = [time.monotonic()]
 
 
 def until_due(every: float, first: float | None = None) -> float:
     """Seconds until the next line must come: `every` so many, whatever work they were about; `first` before any was."""
-    if not _told:
+    if not _written:
         return every if first is None else first
-    return max(_told[-1] + every - time.monotonic(), min(every, 0.1))
+    return max(_written[-1] + every - time.monotonic(), min(every, 0.1))
 
 
 def loading(program: str, *, first: float = 2.0, every: float = 8.0) -> AbstractContextManager[None]:

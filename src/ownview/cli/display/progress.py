@@ -110,12 +110,12 @@ class Lines:
     def line(self) -> str:
         """Units done and seconds left: those that units took on average since this began, and more of a late one."""
         now, counted = self.clock(), self.done - self.before
-        told = f"{self.title}: {self.done} of {self.total}{f' ({self.words})' if self.words else ''}"
+        so_far = f"{self.title}: {self.done} of {self.total}{f' ({self.words})' if self.words else ''}"
         if not counted:
-            return shown(f"{told}, {clock_words(now - self.began)} so far")
+            return shown(f"{so_far}, {clock_words(now - self.began)} so far")
         usual = (self.last - self.began) / counted * max(self.total - self.done, 0)
         return shown(
-            f"{told}, about {clock_words(max(usual - (now - self.last), usual and (now - self.last) / 4))} left"
+            f"{so_far}, about {clock_words(max(usual - (now - self.last), usual and (now - self.last) / 4))} left"
         )
 
 

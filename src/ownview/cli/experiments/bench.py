@@ -125,8 +125,8 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
         console.print()
     about = "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users."
     console.print("\n".join([about, *dict.fromkeys(table.legend for table in shown)]), markup=False)
-    for told in failed(found):
-        console.print(told, markup=False)
+    for line in failed(found):
+        console.print(line, markup=False)
     console.print(f"{RESULTS}, {PAGE} and every run are in {folder}", soft_wrap=True, markup=False)
 
 

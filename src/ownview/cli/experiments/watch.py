@@ -79,8 +79,8 @@ def command(
     view = View(tuple(runs))
     if once:
         view.look()
-        told = view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed)
-        console.print(told, soft_wrap=True, markup=False)
+        text = view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed)
+        console.print(text, soft_wrap=True, markup=False)
         return
     try:
         with Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext() as shown:
@@ -115,8 +115,8 @@ class Followed:
     lines: list[dict[str, Any]] = field(default_factory=list)
     state: str = "running"
     result: dict[str, Any] | None = None
-    told: int = 0
-    told_end: bool = False
+    printed: int = 0
+    end_printed: bool = False
 
     def look(self) -> None:
         """Read what is new; the state comes first, so that a finished run's rounds are all there."""
@@ -156,11 +156,11 @@ class Followed:
 
     def news(self) -> list[str]:
         """A line for every round since the last call, and one at the end."""
-        self.told = min(self.told, len(self.lines))  # a resumed run does the rounds after its checkpoint again
-        found = [self._words(line) for line in self.lines[self.told :]]
-        self.told = len(self.lines)
-        if self.state != "running" and not self.told_end:
-            self.told_end = True
+        self.printed = min(self.printed, len(self.lines))  # a resumed run does the rounds after its checkpoint again
+        found = [self._words(line) for line in self.lines[self.printed :]]
+        self.printed = len(self.lines)
+        if self.state != "running" and not self.end_printed:
+            self.end_printed = True
             found.append(self.head())
         return found
 

@@ -110,8 +110,8 @@ def _private_way(data: str, columns: str | None, data_dir: Path | None) -> tuple
     loaded = load(data, data_dir=data_dir, columns=parse_columns(columns) or {})
     way = without_figures(People.of(loaded, ordered=loaded.timestamp is not None))
     setting = f" --privacy {way.privacy}" if way.privacy != "none" else ""
-    told = f"{way.way}: {way.method}{setting}, by {loaded.num_users:,} people and {loaded.num_items:,} items"
-    typer.echo(f"private: {told}", err=True)
+    choice = f"{way.way}: {way.method}{setting}, by {loaded.num_users:,} people and {loaded.num_items:,} items"
+    typer.echo(f"private: {choice}", err=True)
     sets = [f"{name}={value}" for name, value in way.settings.items()]
     return way.method, sets + ([] if way.privacy == "none" else [f"privacy={way.privacy}"])
 

@@ -26,15 +26,15 @@ def say_who(console: Console) -> None:
 
 def show_ways(console: Console, steps: Steps) -> None:
     """A row a way: its figures, what a person sends, and how long it took; then what is recommended and why."""
-    told = steps.recommended()
-    assert told is not None
+    recommended = steps.recommended()
+    assert recommended is not None
     table = Table(
         "way", Column("NDCG@10\nvalidation", justify="right"), Column("\ntest", justify="right"),
         Column("a person\nsends", justify="right"), Column("\nseconds", justify="right"), Column("who learns what"),
         box=None,
     )  # fmt: skip
     for way, run in steps.ways().items():
-        mark = "[bold]" if way == told.way else ""
+        mark = "[bold]" if way == recommended.way else ""
         figures = (f"{run.result[part]['NDCG@10']:.3f}" for part in ("validation", "test"))
         table.add_row(
             f"{mark}{way}", *figures, readable(_sent(run)) if _sent(run) else "nothing",
@@ -43,8 +43,8 @@ def show_ways(console: Console, steps: Steps) -> None:
     console.print(table)
     if any(way not in _LEARNS for way in steps.ways()):
         console.print(f"  {_SIMULATED}", markup=False)
-    console.print(f"  recommended: {told.way}", markup=False)
-    for reason in told.reasons:
+    console.print(f"  recommended: {recommended.way}", markup=False)
+    for reason in recommended.reasons:
         console.print(f"  - {reason}", markup=False)
 
 

@@ -25,7 +25,7 @@ from ownview.runs.summaries.frames import require_ending, write_frame
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     user: Annotated[str | None, typer.Option("--user", help="A user id, as the data has it.")] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Lists of all users, into the file that -o names.")] = False,
+    all_users: Annotated[bool, typer.Option("--all", help="Lists of all users, into the file that -o names.")] = False,
     history: Annotated[
         str | None, typer.Option("--history", help="A new person: titles or ids, oldest first, parted by semicolons.")
     ] = None,
@@ -42,12 +42,12 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to one user, to everybody, or to a new person, with titles where there are any."""
-    asked = {"--user": user is not None, "--all": everybody, "--history": history is not None, "--new-user": new_user}
+    asked = {"--user": user is not None, "--all": all_users, "--history": history is not None, "--new-user": new_user}
     given = [name for name, there in asked.items() if there]
     if len(given) != 1:
         found = " and ".join(given) or "neither"
         raise SettingError(f"found {found}; expected one of --user ID, --all, --history TITLES, --new-user FILE")
-    if (out is not None) != everybody:
+    if (out is not None) != all_users:
         raise SettingError(
             "-o: goes with --all" if out else "--all: give a file for the lists, such as -o lists.parquet"
         )

@@ -160,20 +160,20 @@ def _unread(data: Interactions) -> list[str]:
     """Which columns are not looked at, and how one of them would be the time where none is."""
     if not data.unread:
         return []
-    told = f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}"
+    sentence = f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}"
     if data.timestamp is not None:
-        return [told]
+        return [sentence]
     likely = [name for name in data.unread if "date" in name.lower() or "time" in name.lower()]
     taking = shlex.quote(f"timestamp={likely[0] if likely else 'COLUMN'}")
-    return [f"{told}; --columns {taking} takes {'that' if likely else 'a'} column for the time"]
+    return [f"{sentence}; --columns {taking} takes {'that' if likely else 'a'} column for the time"]
 
 
 def _ratings(steps: Steps) -> list[str]:
     """That ratings count for nothing, where there are some and none was asked for."""
     if steps.data.rating is None or steps.folder.options.get("min_rating") is not None:
         return []
-    told = "ratings are not looked at: every row counts as an item that was taken"
-    return [f"{told}; --min-rating leaves out rows that are rated lower"]
+    sentence = "ratings are not looked at: every row counts as an item that was taken"
+    return [f"{sentence}; --min-rating leaves out rows that are rated lower"]
 
 
 def _few_left(split: Split) -> list[str]:
@@ -258,14 +258,14 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
     best = steps.best(tasks)
     value = best.result["validation"]["NDCG@10"]
     label = best.experiment.label()
-    told = steps.recommended()
-    why = f"it has the highest NDCG@10 on validation, {value:.3f}" if told is None else f"{told.way} is recommended"
+    choice = steps.recommended()
+    why = f"it has the highest NDCG@10 on validation, {value:.3f}" if choice is None else f"{choice.way} is recommended"
     _step(console, 4, f"Fit {label} on everything: {why}")
     console.print(f"  it is {_kind(best)}", soft_wrap=True, markup=False)
     work.expect(FIT, float(best.result["seconds"]))
     with working("attacking", work):
         work.begin(ATTACK)
-        exposed = steps.exposure(best) if told is None else []
+        exposed = steps.exposure(best) if choice is None else []
     for one in exposed:
         mark, more = ("[red]![/] ", "; --private compares what hides it") if one.fires else ("", "")
         console.print(f"  {mark}{escape(one.sentence)} (ownview attack){more}", soft_wrap=True)

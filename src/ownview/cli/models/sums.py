@@ -39,7 +39,7 @@ def show(model: Model, as_json: AsJson = False) -> None:
         lines, state, agreed = store.journal.contributions(), store.journal.state(), store.agreement.clients()
         items = len(store.journal.items())
         files = [path for path in (model / SUMS).rglob("*") if path.is_file()]
-        told = {
+        summary = {
             "method": agreed["method"],
             "settings": agreed["settings"],
             "agreement": store.agreement.digest(),
@@ -51,13 +51,13 @@ def show(model: Model, as_json: AsJson = False) -> None:
             "bytes": sum(512 * path.stat().st_blocks for path in files),
         }
     if as_json:
-        print_json(told)
+        print_json(summary)
         return
     out = Console(highlight=False)
     fixed = ", ".join(f"{name}={value}" for name, value in agreed["settings"].items()) or "no settings"
-    out.print(f"{told['method']} ({fixed}), agreement {told['agreement'][:16]}", soft_wrap=True, markup=False)
-    people = f"{counted(told['contributions'], 'contribution')} count, {told['taken_out']:,} were taken out"
-    out.print(f"  {people}; {counted(items, 'item')}; {readable(told['bytes'])} on the disk", markup=False)
+    out.print(f"{summary['method']} ({fixed}), agreement {summary['agreement'][:16]}", soft_wrap=True, markup=False)
+    people = f"{counted(summary['contributions'], 'contribution')} count, {summary['taken_out']:,} were taken out"
+    out.print(f"  {people}; {counted(items, 'item')}; {readable(summary['bytes'])} on the disk", markup=False)
 
 
 @app.command()

@@ -83,7 +83,7 @@ def catalog() -> dict[str, Entry]:
 
 
 def entry_of(name: str) -> Entry:
-    """The catalogue's entry; an unknown name is an error that tells the nearest."""
+    """The catalogue's entry; an unknown name is an error that names the nearest."""
     try:
         return catalog()[name]
     except KeyError:
@@ -116,7 +116,7 @@ def load(
 
     Raises:
         DataError: the dataset is known but not here (says how to get it), or its file is not sound.
-        UnknownNameError: neither a name nor a file; tells the nearest name.
+        UnknownNameError: neither a name nor a file; names the nearest.
     """
     require_data_dir(data_dir)
     if isinstance(name_or_path, str):

@@ -125,7 +125,7 @@ def _refuse_traps(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _without_reports_of_panic() -> Iterator[None]:
-    """Keep from stderr what polars writes there, past Python, when a damaged file surprises it: the error tells it."""
+    """Keep from stderr what polars writes there, past Python, when a damaged file surprises it: the error says it."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -49,13 +49,13 @@ class Dates:
         seconds: None for texts that are no moment, or one of another order than most.
         order: of day and month, where the data shows it or it was given; None where no date depends on it.
         doubtful: whether both orders would do, so that `order` is an assumption.
-        told_by: what told the order, in words.
+        decided_by: what decided the order, in words.
     """
 
     seconds: dict[str, int | None]
     order: str | None = None
     doubtful: bool = False
-    told_by: str = ""
+    decided_by: str = ""
 
 
 def read_dates(texts: Sequence[str], order: str | None) -> Dates:
@@ -76,15 +76,15 @@ def read_dates(texts: Sequence[str], order: str | None) -> Dates:
     if not parts:
         return Dates(known)
     read_by = {one: {text: _ordered(found, one) for text, found in parts.items()} for one in ORDERS}
-    chosen, told_by = (order, "as asked") if order else _order(parts)
+    chosen, decided_by = (order, "as asked") if order else _order(parts)
     doubtful = False
     if chosen is None:
-        chosen, told_by = _by_sequence([text for text in texts if text in parts], read_by)
+        chosen, decided_by = _by_sequence([text for text in texts if text in parts], read_by)
     if chosen is None:
         separators = {found[2] for found in parts.values()}
-        chosen, told_by = DAY_FIRST, "dates with dots and dashes are"
+        chosen, decided_by = DAY_FIRST, "dates with dots and dashes are"
         doubtful = "/" in separators
-    return Dates(known | read_by[chosen], chosen, doubtful, told_by)
+    return Dates(known | read_by[chosen], chosen, doubtful, decided_by)
 
 
 def _order(parts: dict[str, re.Match[str]]) -> tuple[str | None, str]:

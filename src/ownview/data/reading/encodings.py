@@ -22,7 +22,7 @@ _SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0
 _HIGH = re.compile(rb"[\x80-\xff]")
 _NAMES = {"utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "cp1252": "Windows-1252"}
 _SHOWN = 4
-"""Characters that a note tells."""
+"""Characters that a note shows."""
 
 
 @dataclass(frozen=True)

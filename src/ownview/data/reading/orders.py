@@ -33,7 +33,7 @@ _NUMBER, _LINE = "name", "lineitemname"
 
 
 def order_column(header: Sequence[str], known: Mapping[str, int]) -> int | None:
-    """The column that tells which lines are one order; None where there is none."""
+    """The column that says which lines are one order; None where there is none."""
     names = [bare_name(field) for field in header]
     if _LINE in names and _NUMBER in names:
         return names.index(_NUMBER)

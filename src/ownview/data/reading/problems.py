@@ -25,7 +25,7 @@ class Problem:
         count: how often it occurs.
         examples: the first places with what stands there: "line 3: 'noon'".
         remedy: what a tolerant reader does about it: "left out".
-        first: the whole sentence about the first place, as an error tells it.
+        first: the whole sentence about the first place, as an error states it.
         refused: whether a reader that is not tolerant refuses the file for it; otherwise the remedy is applied anyway.
     """
 

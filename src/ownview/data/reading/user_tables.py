@@ -48,6 +48,6 @@ def read_users(path: Path, users: Sequence[Any]) -> UserFile:
     ids = table.column(where["user"]).to_list()
     about = ItemTable.joined(str(path), "user", {"user": ids, **columns}, users)
     others = len(set(ids) - set(map(str, users)))
-    told = [f"{path.name}: {one}" for one in problems.sentences()]
-    told += [f"{path.name}: {counted(others, 'user')} not in the data, left out"] if others else []
-    return UserFile(about, tuple(told))
+    notes = [f"{path.name}: {one}" for one in problems.sentences()]
+    notes += [f"{path.name}: {counted(others, 'user')} not in the data, left out"] if others else []
+    return UserFile(about, tuple(notes))

@@ -218,7 +218,7 @@ def _dates(
                 Problem("dates whose day and month no row tells apart", int((~empty).sum()), shown, remedy, advice)
             )
         else:
-            problems.note(f"dates in column {name!r} are {words} ({dates.told_by})")
+            problems.note(f"dates in column {name!r} are {words} ({dates.decided_by})")
     return seconds, bad
 
 

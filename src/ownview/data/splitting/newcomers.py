@@ -42,7 +42,7 @@ def held_out_users(
             "not all: change newcomers or take more data"
         )
     split = partial(leave_one_out, ties=ties, untimed=untimed, seed=seed, moment=moment)
-    everybody = split(data, knows_validation=knows_validation)
+    whole = split(data, knows_validation=knows_validation)
     members = data.select(np.repeat(~out, data.counts)).in_order_of_appearance()
     inside = split(members)
     place = {one: k for k, one in enumerate(members.items.tolist())}
@@ -56,7 +56,7 @@ def held_out_users(
             when=None if question.when is None else question.when[asked],
             strangers=data.users[asked],
         )
-        for question in (everybody.validation, everybody.test)
+        for question in (whole.validation, whole.test)
     )
     note = f"{len(asked)} of {data.num_users} users never take part in training and are asked with their history alone"
     return replace(inside, validation=validation, test=test, notes=(*inside.notes, note))

@@ -138,7 +138,7 @@ def leave_one_out(
 
 
 def by_time(data: Interactions, *, ties: str, untimed: str, seed: int) -> tuple[IntArray, str, tuple[str, ...]]:
-    """[r] every row by user and time; what is known of the order (see `Split.order`); and what to tell of it."""
+    """[r] every row by user and time; what is known of the order (see `Split.order`); and what to say of it."""
     if data.timestamp is not None:
         order = time_order(data, data.timestamp, ties=ties, seed=seed)
         return order, "times" if data.clock else "rows", () if data.clock else (NO_CLOCK,)

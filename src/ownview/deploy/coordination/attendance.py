@@ -108,7 +108,7 @@ class Attendance:
         self.greeted -= {place for place, count in users.items() if count > len(self.register.places[place])}
 
     def greet(self) -> None:
-        """Ask places that have come how many users they have, and tell them the terms and their identities."""
+        """Ask places that have come how many users they have, and send them the terms and their identities."""
         self.greetings += 1
         new = [place for place in self.absences.present(self.transport.places()) if place not in self.greeted]
         hello = Envelope(Kind.HELLO, self.done(), note={"greeting": self.greetings}).pack()

@@ -85,12 +85,12 @@ class Connection(H11Protocol):
     """One connection.
 
     Args:
-        everyone: all connections.
+        all_connections: of this server.
     """
 
-    def __init__(self, everyone: Connections) -> None:
-        super().__init__(everyone.config, everyone.state, {})
-        self.everyone = everyone
+    def __init__(self, all_connections: Connections) -> None:
+        super().__init__(all_connections.config, all_connections.state, {})
+        self.all_connections = all_connections
         self.logger = logging.getLogger(_LOGGER)
         self.access_log = False
         self.key = self.name = ""
@@ -113,7 +113,7 @@ class Connection(H11Protocol):
         shown: ssl.SSLObject = transport.get_extra_info("ssl_object")
         self.key = fingerprint(shown.getpeercert(binary_form=True) or b"")
         self.app_state = {CALLER: self}
-        self.everyone.came(self)
+        self.all_connections.came(self)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -121,7 +121,7 @@ class Connection(H11Protocol):
         self._expect_nothing()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
-        self.everyone.went(self)
+        self.all_connections.went(self)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio`."""
@@ -133,7 +133,7 @@ class Connection(H11Protocol):
             self._expect_nothing()
 
     def _expect_head(self) -> None:
-        self._timer = self.loop.call_later(self.everyone.limits.head, self.abort)
+        self._timer = self.loop.call_later(self.all_connections.limits.head, self.abort)
 
     def _expect_nothing(self) -> None:
         if self._timer is not None:

@@ -191,7 +191,7 @@ def require_received_in_time(client: Client, name: str, values: Params, batch: B
         # In a later round a client may look at what the first has made, as closed forms under a budget do.
         each = [names_read(work.report, work.prepare_download(dict(values)), batch, Context(k)) for k in (1, 2)]
         worked = each[0] | each[1]
-    except Exception:  # drawn values need not be what a report can work on; the first round tells
+    except Exception:  # drawn values need not be what a report can work on; the first round shows it
         return
     late = sorted(received & names_read(client.scores, dict(values)) - worked) if received else []
     if late and not received & worked and not any(one.role is CHANCE for one in client.params.values()):

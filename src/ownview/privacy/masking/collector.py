@@ -51,8 +51,8 @@ class MaskingServer:
         self._require_enough(len(keys), "sent keys")
         self.keys = {one.client: one for one in keys}
         self.order = ring(list(self.keys), self.seed)
-        everybody = tuple(self.keys[client] for client in self.order)
-        return {client: Introduction(self.round, client, everybody) for client in self.order}
+        ordered = tuple(self.keys[client] for client in self.order)
+        return {client: Introduction(self.round, client, ordered) for client in self.order}
 
     def deliver(self, sent: Sequence[SealedShares]) -> dict[int, SealedShares]:
         """Sealed shares by sender -> sealed shares by receiver, its own included."""

@@ -54,7 +54,7 @@ class MaskingClient:
         self.client, self.round, self.cohort, self._entropy, self.trust = client, number, cohort, entropy, trust
         self._sealing, self._masking = KeyPair(entropy(SECRET)), KeyPair(entropy(SECRET))
         self._seed = entropy(SECRET)
-        self._everybody: dict[int, Keys] = {}
+        self._participants: dict[int, Keys] = {}
         self._neighbours: frozenset[int] = frozenset()
         self._boxes: dict[int, bytes] = {}
         self._held: dict[int, tuple[bytes, bytes]] = {}
@@ -75,9 +75,9 @@ class MaskingClient:
         self._require(introduction.round, introduction.client)
         if self._boxes:  # never reuse a (key, nonce) pair
             raise MessageError(f"client {self.client}: asked twice for shares of its secrets")
-        self._everybody = {one.client: one for one in introduction.keys}
+        self._participants = {one.client: one for one in introduction.keys}
         self._require_agreed(introduction)
-        order = list(self._everybody)
+        order = list(self._participants)
         self._neighbours = frozenset(self.cohort.of(self.client, order))
         places = [place_of(other) for other in order]
         of_seed, of_key = (
@@ -86,7 +86,7 @@ class MaskingClient:
         )
         boxes = {}
         for other, seed, key in zip(order, of_seed, of_key, strict=True):
-            self._boxes[other] = self._sealing.agreed(self._everybody[other].sealing, _SHARES)
+            self._boxes[other] = self._sealing.agreed(self._participants[other].sealing, _SHARES)
             way, about = _addressed(self.round, self.client, other)
             checks = share_checks(self.round, self.client, other, seed, key)
             boxes[other] = Sealed(sealed(self._boxes[other], way, seed + key, about), *checks)
@@ -111,7 +111,7 @@ class MaskingClient:
         for other, one in inbox.boxes.items():
             self._held[other] = self._opened(other, one)
             if other in self._neighbours:
-                mask = stream(self._masking.agreed(self._everybody[other].masking, MASKS), count)
+                mask = stream(self._masking.agreed(self._participants[other].masking, MASKS), count)
                 (np.add if self.client < other else np.subtract)(total, mask, out=total)
         return total
 
@@ -129,11 +129,11 @@ class MaskingClient:
         self._require(agreements.round, agreements.client)
         if self._left is None:
             raise MessageError(f"client {self.client}: asked for shares before it signed who is left")
-        told = self._story(self._left)
+        own_story = self._story(self._left)
         signed = [
             client
             for client, signature in agreements.signatures.items()
-            if self._left.arrived.get(client) and signed_story(self._everybody[client].signer, signature, told)
+            if self._left.arrived.get(client) and signed_story(self._participants[client].signer, signature, own_story)
         ]
         if len(signed) < self.cohort.survivors:
             raise TrainingError(
@@ -143,7 +143,7 @@ class MaskingClient:
         return self._show(self._left)
 
     def _story(self, left: Left) -> bytes:
-        return story(self.round, [one.content + one.signer for one in self._everybody.values()], left.arrived)
+        return story(self.round, [one.content + one.signer for one in self._participants.values()], left.arrived)
 
     def show(self, left: Left) -> Shares:
         """Fourth step: shares that remove masks; refused where too few clients are left."""
@@ -163,7 +163,7 @@ class MaskingClient:
         there = {other for other, arrived in left.arrived.items() if arrived}
         if self.client not in there:
             raise MessageError(f"client {self.client}: asked for shares as one whose numbers have not arrived")
-        why = self.cohort.refusal(list(self._everybody), there)
+        why = self.cohort.refusal(list(self._participants), there)
         if why is not None:
             raise TrainingError(f"client {self.client}: {why}; no share is shown")
 
@@ -187,10 +187,10 @@ class MaskingClient:
 
     def _require_agreed(self, introduction: Introduction) -> None:
         """Check the round's clients against the cohort: invented ones would leave fewer real ones in the sum."""
-        here, agreed = len(self._everybody), self.cohort
-        if here < len(introduction.keys) or max(map(place_of, self._everybody), default=0) > LAST_PLACE:
+        here, agreed = len(self._participants), self.cohort
+        if here < len(introduction.keys) or max(map(place_of, self._participants), default=0) > LAST_PLACE:
             raise MessageError(f"client {self.client}: an introduction that names a client twice, or one above 2^30")
-        if self._everybody.get(self.client) != self.keys():
+        if self._participants.get(self.client) != self.keys():
             raise MessageError(f"client {self.client}: an introduction without its own keys")
         self._require_signed(introduction.keys)
         if not agreed.survivors <= here <= agreed.clients:

@@ -110,7 +110,7 @@ class OwnMasks:
 
     A round may begin anew, with other keys, until the client has shown shares for it: masked numbers alone say nothing.
     After that neither this round nor an earlier one begins again. Two sums of the same numbers, one of them without a
-    client, would tell what that client sent.
+    client, would reveal what that client sent.
 
     Args:
         client: its identity.

@@ -70,11 +70,11 @@ def signed_story(public: bytes, signature: bytes, content: bytes) -> bool:
     return _signed(public, signature, _STORY + content)
 
 
-def story(number: int, everybody: Sequence[bytes], arrived: Mapping[int, bool]) -> bytes:
+def story(number: int, keys: Sequence[bytes], arrived: Mapping[int, bool]) -> bytes:
     """Digest of who takes part in a round, by their keys in the order of the ring, and who of them is left."""
-    told = b"".join(pack("<I?", client, arrived[client]) for client in sorted(arrived))
-    counts = pack("<3I", number, len(everybody), len(arrived))
-    return sha256(counts + b"".join(sha256(one).digest() for one in everybody) + told).digest()
+    arrivals = b"".join(pack("<I?", client, arrived[client]) for client in sorted(arrived))
+    counts = pack("<3I", number, len(keys), len(arrived))
+    return sha256(counts + b"".join(sha256(one).digest() for one in keys) + arrivals).digest()
 
 
 def _signed(public: bytes, signature: bytes, content: bytes) -> bool:

@@ -67,7 +67,7 @@ def peak_memory(device: torch.device) -> int:
 
 
 def _cpu_kind() -> str | None:
-    """The processor as its maker calls it; None where the system does not tell."""
+    """The processor as its maker calls it; None where the system does not say."""
     source = Path("/proc/cpuinfo")
     lines = source.read_text(encoding="utf-8", errors="replace").splitlines() if source.is_file() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)

@@ -35,7 +35,7 @@ def sources(experiment: Experiment) -> dict[str, str]:
 
 
 def method_fingerprint(experiment: Experiment) -> str | None:
-    """SHA-256 of the Python files that the method is made of; None for a registered method, which the revision tells.
+    """SHA-256 of the Python files that the method is made of; None for a registered method, which the revision names.
 
     Raises:
         SettingError: a file is not there.

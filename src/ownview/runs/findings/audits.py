@@ -27,7 +27,7 @@ def findings_of(
 
     They are taken from audit.json of one of the runs. Where none has it, and `probe` asks for it and the data is here
     unchanged, it is made. Where `probe` is set, all their folders have it then. Otherwise the settings of the protocol
-    tell what they can.
+    show what they can.
 
     Args:
         runs: finished.

@@ -68,7 +68,7 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 
 def require_ending(path: Path) -> None:
-    """Refuse a file whose kind its name does not tell."""
+    """Refuse a file whose kind its name does not show."""
     if path.suffix not in ENDINGS:
         found = f"ends in {path.suffix}" if path.suffix else "has no ending"
         raise OutputError(f"{path}: {found}; expected {' or '.join(ENDINGS)}")

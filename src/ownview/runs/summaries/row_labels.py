@@ -17,8 +17,8 @@ def row_labels(experiments: Sequence[Experiment]) -> list[str]:
     for one in experiments:
         alike = [_decided(other) for other in by_label[one.label()]]
         differs = [name for name, value in _decided(one).items() if any(other.get(name) != value for other in alike)]
-        told = ", ".join(f"{name}={_short(_decided(one)[name], alike, name)}" for name in differs)
-        found.append(f"{one.label()} ({told})" if told else one.label())
+        settings = ", ".join(f"{name}={_short(_decided(one)[name], alike, name)}" for name in differs)
+        found.append(f"{one.label()} ({settings})" if settings else one.label())
     return found
 
 

@@ -14,7 +14,7 @@ from ownview.runs.run import Run
 
 
 def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
-    """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or do not tell.
+    """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or have none.
 
     Users can be paired with those of another row where they are the same in the same order, with the same held-out
     items, under the same protocol (its name may differ). Cuts of one protocol are pooled: a user asked at several

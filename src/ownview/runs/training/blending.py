@@ -93,9 +93,9 @@ class BlendTrainer:
             raise SettingError(
                 "blend: validation asks an earlier model here, whose clients are others; take a blend with own=0"
             )
-        everybody, points = found[late.astype(int)], lattice(len(self.members))
-        everybody[question.users] = own_choice(ask(points), late[question.users], points, self.model.own)
-        return torch.from_numpy(everybody)
+        weights, points = found[late.astype(int)], lattice(len(self.members))
+        weights[question.users] = own_choice(ask(points), late[question.users], points, self.model.own)
+        return torch.from_numpy(weights)
 
     def notes(self) -> tuple[str, ...]:
         """Those of the parts, and the weights that were found."""

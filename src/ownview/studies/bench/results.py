@@ -82,7 +82,7 @@ _FROM_CELL = (
 
 
 def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, str]) -> Document:
-    """Everything the finished runs tell, in the order of the plan.
+    """Everything the finished runs have recorded, in the order of the plan.
 
     Args:
         suite: they belong to.
@@ -92,7 +92,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
     protocols = {one.protocol: one.experiment.protocol for one in planned}
     finished = [one for one in planned if one.folder not in failures]
     data = dict.fromkeys(one.data for one in finished)
-    without = [told for name in data for told in _not_compared(suite, name, finished)]
+    without = [sentence for name in data for sentence in _not_compared(suite, name, finished)]
     return {
         "format": FORMAT,
         "suite": suite.name,
@@ -176,7 +176,7 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
     names = {one["protocol"] for one in found.values()}
     runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
-    told = {one["run"]: one for one in [*([] if old is None else old["failures"]), *new["failures"]]}
+    failures = {one["run"]: one for one in [*([] if old is None else old["failures"]), *new["failures"]]}
     newer = _still(new, runs)
     again = {_column(one) for one in newer}
     older = [] if old is None else [one for one in _still(old, runs) if _column(one) not in again]
@@ -187,9 +187,9 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
         "runs": runs,
         "comparison": [*newer, *older],
         "failures": [
-            {**told[one.folder.name], **_about(one)}
+            {**failures[one.folder.name], **_about(one)}
             for one in whole
-            if one.folder.name in told and one.folder.name not in found
+            if one.folder.name in failures and one.folder.name not in found
         ],
     }
 
@@ -292,9 +292,9 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
         for protocol in protocols:
             same = [one for one in here if (one["method"], pooled(one["protocol"])) == (method, protocol)]
             for key in [(method, protocol, metric) for metric in HEADLINE if same]:
-                cell, told = averaged(method, same, key[2]), compared.get(key)
+                cell, row = averaged(method, same, key[2]), compared.get(key)
                 # Interval and mark of the comparison; where there is none, the seeds' own intervals.
-                figures[key] = cell if told is None else _as_told(cell, told)
+                figures[key] = cell if row is None else _as_compared(cell, row)
     failed_here = [one for one in values["failures"] if one["data"] == data]
     # Every refusal for lack of times has these words.
     absent = {(one["method"], pooled(one["protocol"])): NO_TIMES for one in failed_here if NO_TIMES in one["reason"]}
@@ -322,11 +322,11 @@ def _legend(compared: Collection[Entry]) -> str:
     return LEGEND if all("persons" in one for one in compared) else LEGEND_BY_QUESTION
 
 
-def _as_told(cell: Cell, told: Entry) -> Cell:
+def _as_compared(cell: Cell, row: Entry) -> Cell:
     """A cell with what the comparison says of it; cuts that were pooled have a mean of their own there."""
     asked = ("mean", "spread", "low", "high", "seeds", "users", "persons", "not_above")
-    known = {name: told[name] for name in asked if name in told}
-    return replace(cell, **known, mark=Mark(told["mark"]))
+    known = {name: row[name] for name in asked if name in row}
+    return replace(cell, **known, mark=Mark(row["mark"]))
 
 
 def _tried(one: Entry) -> Tried | None:
@@ -349,8 +349,8 @@ def _outdated(protocols: Mapping[str, Mapping[str, Any]], column: str) -> list[F
 
 
 def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
-    told = (found for one in runs if pooled(one["protocol"]) == protocol for found in one["warnings"])
-    return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in told))
+    warnings = (found for one in runs if pooled(one["protocol"]) == protocol for found in one["warnings"])
+    return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in warnings))
 
 
 def suites_in(folder: Path) -> list[Path]:

@@ -37,7 +37,7 @@ def section(values: Document) -> list[str]:
         lines += ["", f"### {table.data}", "", *markdown_table(table), "", *warnings_of(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"- {note}" for note in (*_notes(runs), *pooling(table.cells), table.settings, table.legend)]
-    return lines + [f"- {told}" for told in failed(values)]
+    return lines + [f"- {failure}" for failure in failed(values)]
 
 
 def failed(values: Document) -> list[str]:

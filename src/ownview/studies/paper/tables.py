@@ -176,9 +176,9 @@ def against_text(mine: str, found: Sequence[Against], form: str, digits: int = 4
         return out.getvalue()
     if form == "latex":
         # What is the same in all rows stands above the table, which has to fit a page.
-        told = [place for place in (1, 2) if len({row[place] for row in rows}) == 1]
-        about = "".join(f", {rows[0][place]}" for place in told)
-        heads, *rows = [[cell for place, cell in enumerate(row) if place not in told] for row in (heads, *rows)]
+        constant = [place for place in (1, 2) if len({row[place] for row in rows}) == 1]
+        about = "".join(f", {rows[0][place]}" for place in constant)
+        heads, *rows = [[cell for place, cell in enumerate(row) if place not in constant] for row in (heads, *rows)]
         body = [" & ".join(map(_tex, row)) + r" \\" for row in rows]
         top = [
             rf"% {mine} minus each{about}",

@@ -166,9 +166,9 @@ def suite_toml(plain: Experiment, best: Experiment, protocol: str) -> str:
     rows, begun = [], "untuned" if plain.settings or plain.plugins else "defaults"
     for name, one in ((f"{plain.label()}, {begun}", plain), (f"{plain.label()}, tuned", best)):
         made = one.to_dict()
-        told = {key: made[key] for key in ("settings", "plugins", "federation") if made.get(key)}
+        settings = {key: made[key] for key in ("settings", "plugins", "federation") if made.get(key)}
         tried = {"settings_tried": one.settings_tried, "tried_on": one.tried_on} if one.settings_tried else {}
-        rows.append({"name": name, "method": one.method, **told, **tried})
+        rows.append({"name": name, "method": one.method, **settings, **tried})
     suite = {
         "title": f"{plain.label()} on {plain.data_label()}", "rounds": plain.rounds, "seeds": 3,
         "protocols": [protocol], "data": [plain.data], "rows": rows,

@@ -204,10 +204,10 @@ METRICS = ("NDCG@10", "HR@10", "NDCG@20", "recall@20")
 """What a tuning can go by; recall where several answers are right, as under new-items."""
 
 OnRound = Callable[[int, int, float], None]
-"""Told after every round: the trial, the round, the metric."""
+"""Called after every round with the trial, the round, the metric."""
 
 OnTrial = Callable[[Trial], None]
-"""Told after every trial."""
+"""Called after every trial."""
 
 
 @dataclass(frozen=True)
