@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ownview.one_message.envelope import Message, Operation, Receipt, opened, sealed
@@ -38,6 +39,17 @@ class StorePair:
         """What each server reads."""
         sent, _ = sealed(self.terms, numbers, receipt, how)
         return {share: opened(self.terms, share, self.keys[share], sent[share]) for share in SHARES}
+
+    def receipts(self, count: int) -> list[Receipt]:
+        """New ones, drawn until every group has enough to be opened, also if two of them are taken out.
+
+        Names are random, and so are their groups: of a few hundred one group in a hundred would have too few.
+        """
+        while True:
+            found = [Receipt.new() for _ in range(count)]
+            groups = [self.stores["b"]._group(one.contribution) for one in found]
+            if np.bincount(groups, minlength=self.terms.groups).min() >= self.terms.fewest + 2:
+                return found
 
     def send(
         self, numbers: Any, receipt: Receipt, how: Operation = Operation.ADD, to: Iterable[Share] = SHARES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ def test_every_group_has_room_for_its_own_contributions(tmp_path: Path) -> None:
     pair = StorePair(tmp_path, ITEMS, COARSE, fewest=fewest, groups=groups)
     assert groups * fewest > pair.terms.most
     numbers = summand(pair.terms, [1, 2])
-    for _ in range(people):
-        pair.send(numbers, Receipt.new())
+    for receipt in pair.receipts(people):
+        pair.send(numbers, receipt)
     assert pair.open() == people
     assert np.array_equal(pair.stores["b"].total(), people * signed(numbers))
 
@@ -154,3 +155,33 @@ def test_an_answer_of_a_that_was_lost_is_asked_for_again(tmp_path: Path) -> None
 def test_an_agreement_that_could_never_be_opened_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="fewest: 65; expected half of 128 at most"):
         StorePair(tmp_path, ITEMS, COARSE, fewest=65)
+
+
+@pytest.mark.parametrize("told", [Operation.CHANGE, Operation.TAKE_OUT])
+def test_a_message_that_says_one_thing_to_a_and_another_to_b_keeps_nobody_elses_from_being_opened(
+    tmp_path: Path, told: Operation
+) -> None:
+    """To b it adds, so that b asks for the batch; a would count one contribution less, and refuse that batch for ever."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    numbers, own, made_up = summand(pair.terms, [1, 2]), Receipt.new(), Receipt.new()
+    pair.send(numbers, own)
+    pair.put("b", pair.messages(numbers, made_up, Operation.ADD)["b"])
+    said = pair.messages(numbers, own, told)["a"]
+    pair.put("a", replace(said, name=made_up.contribution))
+    assert pair.open() == 0
+    pair.send(numbers, Receipt.new())
+    assert pair.open() == 2
+    assert np.array_equal(pair.stores["b"].total(), 2 * signed(numbers))
+
+
+def test_a_message_that_changes_another_contribution_at_each_server_is_not_added_up(tmp_path: Path) -> None:
+    """In another group at each, it would leave a key's stream in both."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    numbers, receipts = summand(pair.terms, [1, 2]), [Receipt.new(), Receipt.new()]
+    for receipt in receipts:
+        pair.send(numbers, receipt)
+    to_a, to_b = (pair.messages(numbers, receipt, Operation.CHANGE) for receipt in receipts)
+    pair.put("a", replace(to_a["a"], name=to_b["b"].name))
+    pair.put("b", to_b["b"])
+    assert pair.open() == 2
+    assert pair.stores["b"].status().waiting == 1

@@ -33,7 +33,7 @@ def _histories(count: int) -> list[list[int]]:
 
 def test_without_hostile_tabs_the_sum_is_exact(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
-    receipts = [Receipt.new() for _ in numbers]
+    receipts = two.receipts(PEOPLE)
     for one, receipt in zip(numbers[:20], receipts, strict=False):
         two.send(one, receipt)
     assert two.open() == 0  # no group has ten yet
@@ -49,7 +49,7 @@ def test_without_hostile_tabs_the_sum_is_exact(two: StorePair) -> None:
 
 def test_large_numbers_of_one_tab_cost_its_group_alone(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
-    receipts = [Receipt.new() for _ in numbers]
+    receipts = two.receipts(PEOPLE)
     for one, receipt in zip(numbers, receipts, strict=True):
         two.send(one, receipt)
     hostile, large = Receipt.new(), np.zeros(two.terms.size, dtype=np.uint32)
@@ -76,7 +76,7 @@ def test_large_numbers_of_one_tab_cost_its_group_alone(two: StorePair) -> None:
 def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: StorePair) -> None:
     """A hostile tab in the group of a person who takes back: the group goes, with what it counted before."""
     numbers = [summand(two.terms, one) for one in _histories(2 * PEOPLE)]
-    receipts = [Receipt.new() for _ in numbers]
+    receipts = [*two.receipts(PEOPLE), *two.receipts(PEOPLE)]
     for one, receipt in zip(numbers[:PEOPLE], receipts, strict=False):
         two.send(one, receipt)
     assert two.open() == PEOPLE
@@ -99,7 +99,7 @@ def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: StoreP
     assert np.array_equal(store.total(), sum(signed(one) for one in rest))
     assert store.status() == (len(rest), 0, 2)
     assert not list((store.folder / "waiting").iterdir())
-    others = [Receipt.new() for _ in range(PEOPLE)]
+    others = two.receipts(PEOPLE)
     for one, receipt in zip(numbers, others, strict=False):
         two.send(one, receipt)
     assert two.open() == PEOPLE  # nothing of before is in it
@@ -109,7 +109,7 @@ def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: StoreP
 
 def test_what_is_added_and_taken_out_in_a_group_that_is_left_out_counts_for_nothing(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
-    receipts = [Receipt.new() for _ in numbers]
+    receipts = two.receipts(PEOPLE)
     for one, receipt in zip(numbers, receipts, strict=True):
         two.send(one, receipt)
     hostile = Receipt.new()

@@ -28,6 +28,7 @@ from ownview.one_message.app import ShareServer
 from ownview.one_message.budget import ShareBudget
 from ownview.one_message.envelope import NAME, Operation, Receipt, sealed
 from ownview.one_message.numbers import summand
+from ownview.one_message.opened_sums import ENTRY
 from ownview.one_message.senders import Senders, TooManyError
 from ownview.one_message.serving import _both
 from ownview.one_message.store import ASKED_TOGETHER, NO_ROOM
@@ -92,10 +93,10 @@ def test_how_many_contributed_is_answered_while_the_store_is_at_work(tmp_path: P
 def test_a_stranger_cannot_send_the_other_servers_path_more_than_it_would(tmp_path: Path) -> None:
     pair = StorePair(tmp_path, ITEMS, fewest=2)
     server = _server(pair, "a")
-    for path, most in (("known", ASKED_TOGETHER), ("batch", pair.terms.most)):
+    for path, most in (("known", ENTRY * ASKED_TOGETHER), ("batch", NAME * pair.terms.most)):
         known = server._mark(f"/v1/peer/{path}", "0" * 64)
-        for mark, why in (("", "not from the other server"), (known, f"expected {NAME * most:,} at most")):
-            headers = {"content-length": str(NAME * most + 1), apps.PEER: mark}
+        for mark, why in (("", "not from the other server"), (known, f"expected {most:,} at most")):
+            headers = {"content-length": str(most + 1), apps.PEER: mark}
             status, answer = posted(server.app(()), f"/v1/peer/{path}", b"", headers)
             assert (status, why.encode() in answer) == (400, True)
 

@@ -38,7 +38,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ownview.base.errors import MessageError, OwnviewError, UnwrittenError
 from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.one_message.envelope import NAME, length, opened
-from ownview.one_message.opened_sums import LATEST, OpenedSums
+from ownview.one_message.opened_sums import ENTRY, LATEST, OpenedSums
 from ownview.one_message.senders import WORK, Senders, TooManyError, require_work
 from ownview.one_message.store import ASKED_TOGETHER, NO_ROOM, NoRoomError, ShareStore
 from ownview.one_message.terms import MOST_NAMES, Share, Terms
@@ -187,11 +187,12 @@ class ShareServer:
         return self.store.put(opened(self.terms, self.share, self.key, body))
 
     async def _known(self, request: Request) -> Response:
-        names = _names(await self._of_peer(request, ASKED_TOGETHER))
-        return Response(b"".join(await asyncio.to_thread(self.store.known, names)))
+        heads = _cut(await self._of_peer(request, ENTRY * ASKED_TOGETHER), ENTRY)
+        return Response(b"".join(await asyncio.to_thread(self.store.known, heads)))
 
     async def _batch(self, request: Request) -> Response:
-        names = _names(await self._of_peer(request, min(MOST_NAMES, self.terms.most * self.terms.groups)))
+        most = NAME * min(MOST_NAMES, self.terms.most * self.terms.groups)
+        names = _cut(await self._of_peer(request, most), NAME)
         return FileResponse(await asyncio.to_thread(self.store.batch, names))
 
     async def _body(self, request: Request, most: int, address: str | None = None) -> bytes:
@@ -218,11 +219,11 @@ class ShareServer:
         return bytes(body)
 
     async def _of_peer(self, request: Request, most: int) -> bytes:
-        """A body of the other server, outside what strangers can fill."""
+        """A body of the other server, of `most` bytes, outside what strangers can fill."""
         said = request.headers.get(PEER, "")
         if not hmac.compare_digest(said.encode(), self._mark(request.url.path, said[:_DIGEST]).encode()):
             raise MessageError("is not from the other server")
-        body = await self._body(request, NAME * most)
+        body = await self._body(request, most)
         if hashlib.sha256(body).hexdigest() != said[:_DIGEST]:
             raise MessageError("is not what the other server has sent")
         return body
@@ -230,8 +231,8 @@ class ShareServer:
     def _mark(self, path: str, digest: str) -> str:
         return digest + hmac.new(self.peer_key, f"{path}\n{digest}".encode(), hashlib.sha256).hexdigest()
 
-    def _ask_known(self, names: Sequence[bytes]) -> Sequence[bytes]:
-        return _names(self._asked("/v1/peer/known", b"".join(names)))
+    def _ask_known(self, heads: Sequence[bytes]) -> Sequence[bytes]:
+        return _cut(self._asked("/v1/peer/known", b"".join(heads)), NAME)
 
     def _ask_batch(self, names: Sequence[bytes]) -> bytes:
         return self._asked("/v1/peer/batch", b"".join(names))
@@ -276,7 +277,8 @@ class _Strict:
         await self.app(scope, receive, strict)
 
 
-def _names(content: bytes) -> list[bytes]:
-    if len(content) % NAME:
-        raise MessageError("are no names")
-    return [content[begin : begin + NAME] for begin in range(0, len(content), NAME)]
+def _cut(content: bytes, size: int) -> list[bytes]:
+    """Pieces of one size."""
+    if len(content) % size:
+        raise MessageError(f"{len(content):,} bytes are no pieces of {size} bytes")
+    return [content[begin : begin + size] for begin in range(0, len(content), size)]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import DataError, OutputError
-from ownview.one_message.envelope import Operation
+from ownview.one_message.envelope import NAME, Operation
 from ownview.one_message.terms import Share, Terms
 
 JOURNAL, LATEST = "journal.sqlite", "weights.json"
@@ -30,6 +30,8 @@ WAITING, SUMMED, OPENED = range(3)
 """States of a message: kept, in the sum of shares, opened."""
 OUT, LEFT_OUT = 1, 2
 """Of a contribution: taken out by its owner, or never counted."""
+ENTRY = NAME + 1 + NAME
+"""Bytes by which b names a message when it asks whether a has it: name, operation, contribution."""
 _ATTEMPTS = 100
 _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
@@ -41,6 +43,11 @@ class Status(NamedTuple):
     contributions: int
     waiting: int
     batches: int
+
+
+def entry(name: bytes, operation: int, contribution: bytes) -> bytes:
+    """[`ENTRY`] what b asks a about a message: all that its head says of it."""
+    return name + bytes([operation]) + contribution
 
 
 class OpenedSums:
@@ -101,11 +108,16 @@ class OpenedSums:
         )[0]
         return Status(added - out - left_out, waiting, batches)
 
-    def known(self, names: Sequence[bytes]) -> list[bytes]:
-        """Which of some messages are here and not opened (share a)."""
+    def known(self, messages: Sequence[bytes]) -> list[bytes]:
+        """Names of those of some messages, as `entry` writes them, that are here and not opened (share a).
+
+        A message that does something else here, or to another contribution, is not that message: a tab that sends each
+        server its own could make b wait for a batch that a never opens.
+        """
         with self.guard:
-            find = "SELECT 1 FROM messages WHERE name = ? AND state = ?"
-            return [name for name in names if self._rows(find, name, WAITING)]
+            find = "SELECT 1 FROM messages WHERE name = ? AND operation = ? AND contribution = ? AND state = ?"
+            heads = ((one[:NAME], one[NAME], one[NAME + 1 :]) for one in messages)
+            return [head[0] for head in heads if self._rows(find, *head, WAITING)]
 
     def total(self) -> Any:
         """[n] int64: the sum of everything that was opened and counts (share b)."""

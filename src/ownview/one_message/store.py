@@ -37,7 +37,17 @@ from ownview.one_message.batch_room import BatchRoom
 from ownview.one_message.envelope import NAME, Message, Operation, stream
 from ownview.one_message.groups import alike
 from ownview.one_message.numbers import Numbers, signed
-from ownview.one_message.opened_sums import JOURNAL, LEFT_OUT, OPENED, OUT, SUMMED, TABLES, WAITING, OpenedSums
+from ownview.one_message.opened_sums import (
+    JOURNAL,
+    LEFT_OUT,
+    OPENED,
+    OUT,
+    SUMMED,
+    TABLES,
+    WAITING,
+    OpenedSums,
+    entry,
+)
 from ownview.one_message.terms import Share, Terms
 from ownview.one_message.writing import write_private
 
@@ -46,7 +56,7 @@ _ASKED = "asked"
 AT_ONCE = 64
 """Messages that are confirmed and added together."""
 ASKED_TOGETHER = 4096
-"""Names that server a is asked about at once."""
+"""Messages that server a is asked about at once."""
 MOST_WAITING_BYTES = 8 << 30
 NO_ROOM = "there is no room at the moment; try again later"
 
@@ -125,16 +135,17 @@ class ShareStore(OpenedSums):
             return True
 
     def confirm(self, ask: Callable[[Sequence[bytes]], Sequence[bytes]]) -> int:
-        """Add waiting shares that the other server has too to the sum; how many (share b)."""
+        """Add waiting shares that the other server has too, asked by `entry`, to the sum; how many (share b)."""
         with self.guard:
             if self._rows("SELECT batch FROM facts")[0][0] == _ASKED:
                 return 0
-            waiting = [row[0] for row in self._rows("SELECT name FROM messages WHERE state = ?", WAITING)]
+            rows = self._rows("SELECT name, operation, contribution FROM messages WHERE state = ?", WAITING)
+        entries, waiting = [entry(*row) for row in rows], [row[0] for row in rows]
         self.unconfirmed = {name: self.unconfirmed[name] for name in waiting if name in self.unconfirmed}
         confirmed, room = list[bytes](), self.room
         for begin in range(0, len(waiting), ASKED_TOGETHER):
             asked = waiting[begin : begin + ASKED_TOGETHER]
-            known = {*ask(asked)} & {*asked}
+            known = {*ask(entries[begin : begin + ASKED_TOGETHER])} & {*asked}
             self._forget_unconfirmed([name for name in asked if name not in known])
             confirmed, room = self._with_room([*confirmed, *sorted(known)])
             if len(confirmed) == AT_ONCE:
