@@ -85,6 +85,7 @@ class _Quiet(Scene):
     [
         ("fedmf", "central:epsilon=8,clip=0.1,rounds=1,noise=seeded", 5),
         ("fedmf", "distributed:epsilon=8,clip=0.1,rounds=1,noise=seeded", 1),
+        ("fedmf", "distributed:epsilon=8,clip=0.1,rounds=1,noise=seeded,groups=6", 1),  # every group's sum is opened
         ("fedease", "central:epsilon=8,noise=seeded", 2),
     ],
 )

@@ -14,7 +14,9 @@ epsilon is; it finds mechanisms that keep less than they claim.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,9 +26,9 @@ from ownview.attacks.view import CuriousServer, Scene
 from ownview.base.randomness import derive, generator
 from ownview.config.participation import participants, participation
 from ownview.federation.terms import Terms
-from ownview.messages.sums import SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.masking.groups import drawn
 from ownview.round.federation import Federation
 from ownview.seam.client import Reporting
 
@@ -275,17 +277,30 @@ class Canaries:
         return torch.cat(inside), torch.cat(outside)
 
     def sums(self, rounds: int) -> tuple[Tensor, Tensor]:
-        """Scores in and out of what is released of everybody's sum."""
-        scores = torch.zeros(self.space.size, dtype=torch.float64)
+        """Scores in and out of what is released of everybody's sum; in groups, of the sum of the canary's own group.
+
+        Every group's sum is opened, and has less noise than all together. A canary that does not take part in a round
+        is scored in some group, as directions that are not there are in each.
+        """
+        groups = 1 if self.terms.masked is None else self.terms.masked.groups
+        inside = torch.zeros(self.count, dtype=torch.float64)
+        outside = torch.zeros(groups, self.space.size - self.count, dtype=torch.float64)
         for number in range(1, rounds + 1):
-            server = _Releasing(self.terms, torch.zeros(0))
-            cohort, total = self.cohort(number), server.begin(number)
-            for client in self._heard(cohort, number):
-                total.add(self.sent(client, number))
-            server.finish(number, total, cohort)
-            found = self.space.scores(server.sums[0][self.space.name])
-            scores += found / self._spread(found[self.count :])
-        return scores[: self.count], scores[self.count :]
+            server = CuriousServer(self.terms, torch.zeros(0))
+            units = [[client] for client in self.cohort(number).tolist()]
+            mine = torch.arange(self.count) % groups
+            for place, members in enumerate(drawn(units, groups, partial(server.shuffle, number))):
+                mine[[client for client in members if client < self.count]] = place
+                total = server.begin(number)
+                for client in self._heard(members, number):
+                    total.add(self.sent(client, number))
+                server.protect(number, total)
+            for place, sums in enumerate(server.sums):
+                found = self.space.scores(sums[self.space.name])
+                scores = found / self._spread(found[self.count :])
+                inside += scores[: self.count] * (mine == place)
+                outside[place] += scores[self.count :]
+        return inside, outside.reshape(-1)
 
     def _spread(self, outside: Tensor) -> Tensor:
         """[] variance of the scores of directions that are not there: a round counts by how little noise it has."""
@@ -297,16 +312,9 @@ class Canaries:
         chosen = participation(terms.options.clients)
         return participants(chosen, terms.seed, number, terms.world.num_clients, terms.machine.device)
 
-    def _heard(self, cohort: Tensor, number: int) -> list[int]:
+    def _heard(self, cohort: Sequence[int], number: int) -> list[int]:
         """Clients that add anything: canaries, and the others where a mechanism makes something of nothing."""
         silent = self.sent(self.count, number)
         sent = (*silent.whole.values(), *silent.written_out().values())
         adds = any(bool(value.any()) for value in (sent if silent.words is None else (silent.words,)))
-        return [client for client in cohort.tolist() if adds or client < self.count]
-
-
-class _Releasing(CuriousServer):
-    """Protects and notes sums, and makes nothing of them: those of canaries would be no model."""
-
-    def _combine(self, number: int, total: SumPartial, clients: int) -> None:
-        return
+        return [client for client in cohort if adds or client < self.count]
