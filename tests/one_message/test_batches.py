@@ -161,7 +161,7 @@ def test_an_agreement_that_could_never_be_opened_is_refused(tmp_path: Path) -> N
 def test_a_message_that_says_one_thing_to_a_and_another_to_b_keeps_nobody_elses_from_being_opened(
     tmp_path: Path, told: Operation
 ) -> None:
-    """To b it adds, so that b asks for the batch; a would count one contribution less, and refuse that batch for ever."""
+    """To b it adds, so that b asks for the batch; a counts one contribution less, and would refuse that for ever."""
     pair = StorePair(tmp_path, ITEMS, fewest=2)
     numbers, own, made_up = summand(pair.terms, [1, 2]), Receipt.new(), Receipt.new()
     pair.send(numbers, own)

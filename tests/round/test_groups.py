@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from ownview import FedEASE, FederationOptions, FedMF
 from ownview.base.errors import SettingError, TrainingError
 from ownview.deploy.places.floor import Floor
+from ownview.federation.server import AggregationServer
 from ownview.messages.sums import Partial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masking.groups import alike, distances, drawn
@@ -26,6 +28,7 @@ from ownview.round.alone import ProcessFederation
 from ownview.round.conduct import Round, Uploads
 from ownview.round.federation import Federation
 from ownview.round.local_fleet import LocalFleet
+from ownview.seam.protection import Protection
 from ownview.testing.worlds import federation, small_world
 
 FEDMF = FedMF(embedding_size=3, local_epochs=2)
@@ -195,7 +198,8 @@ def test_sums_have_groups_as_well() -> None:
     one = _with_liar("masked:clip=1000,groups=4,masks=skipped", FedEASE())
     done = one.round(1)
     assert LIAR in done.left_out
-    plain = federation(FedEASE(), small_world(), options=FederationOptions(privacy="masked:clip=1000,masks=skipped"))
+    options = FederationOptions(privacy="masked:clip=1000,threshold=13,masks=skipped")
+    plain = federation(FedEASE(), small_world(), options=options)
     plain.fleet = _Some(plain.terms, plain.work, sorted(done.left_out))
     plain.round(1)
     assert torch.equal(one.server.held["gram"], plain.server.held["gram"])
@@ -266,9 +270,12 @@ def test_under_a_budget_every_group_has_the_noise_of_a_sum_by_itself() -> None:
 
 def test_the_noise_of_a_median_is_said_to_be_more_than_that_of_a_sum() -> None:
     options = FederationOptions(privacy="distributed:epsilon=8,rounds=1,groups=5,combine=median")
-    masked = federation(FEDMF, small_world(), options=options).terms.masked
+    terms = federation(FEDMF, small_world(), options=options).terms
+    masked, plan = terms.masked, terms.world.protection
     assert masked is not None
-    assert "about pi / 2 times the variance" in masked.described()["noise_of_the_median"]
+    assert plan is not None
+    assert plan.in_sum(1) ** 2 == pytest.approx(replace(plan, median=False).in_sum(1) ** 2 * np.pi / 2)
+    assert "at most pi / 2 times the variance" in masked.described()["noise_of_the_median"]
     drawn = np.random.default_rng(0).normal(size=(200_000, 3))
     assert np.median(drawn, axis=1).var() / drawn.mean(axis=1).var() == pytest.approx(1.35, abs=0.02)
     drawn = np.random.default_rng(0).normal(size=(20_000, 101))
@@ -304,6 +311,53 @@ def test_a_place_answers_no_more_groups_than_its_floor_says() -> None:
     assert not floor.refusal("masked:clip=1")
     assert "groups is 5; expected 4 at most" in floor.refusal("masked:clip=1,groups=5")
     assert "groups is 4; expected 1 at most" in Floor(floor="masked").refusal("masked:clip=1,groups=4")
+
+
+def test_a_group_of_too_few_is_never_opened_where_a_simulation_leaves_masks_out_either() -> None:
+    """With masks its sum would not be seen, so no attack may look at it."""
+    opened: list[int] = []
+
+    class Seeing(AggregationServer):
+        def see_sum(self, total: Any) -> None:
+            opened.append(1)
+
+    for masks in ("", ",masks=skipped"):
+        one = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS + masks))
+        one.server, opened[:] = Seeing(one.terms), []
+        one.fleet = _Some(one.terms, one.work, _of_first_group(one))
+        assert {why.partition(":")[0] for why in one.round(1).left_out.values()} == {"left out", "group 1 of 4"}
+        assert len(opened) == 3
+
+
+def _of_first_group(one: Federation) -> list[int]:
+    """All but one client of it."""
+    units = [[client] for client in range(one.world.num_clients)]
+    return drawn(units, 4, partial(one.server.shuffle, 1))[0][1:]
+
+
+@pytest.mark.parametrize("privacy", ["masked:clip=5", "distributed:epsilon=8,rounds=1"])
+@pytest.mark.parametrize("masks", ["", ",masks=skipped"])
+def test_a_simulation_without_masks_releases_no_sum_that_masks_would_not(privacy: str, masks: str) -> None:
+    """Under a budget so few devices would also add less noise than was accounted for."""
+    options = FederationOptions(privacy=privacy + masks, devices="dropout=0.7")
+    one = federation(FEDMF, small_world(), options=options)
+    before = {name: value.clone() for name, value in one.server.shared.items()}
+    with pytest.raises(TrainingError, match="and 19 are needed; nothing is released"):
+        one.round(1)
+    assert all(torch.equal(value, before[name]) for name, value in one.server.shared.items())
+
+
+@pytest.mark.parametrize("groups", [3, 9])
+def test_eigenvalues_of_a_medians_noise_are_below_the_edge(groups: int) -> None:
+    """What private forms take for noise: an eigenvalue above the edge would count as people."""
+    plan = Protection("distributed", 8.0, 1e-5, 1.0, False, (2.0, 2.0), 60.0, "", "", 60 // groups, median=True)
+    side, random = 200, np.random.default_rng(0)
+    noise = random.normal(size=(groups, side, side)) * plan.of_changes(2) / np.sqrt(2)
+    of_groups = np.triu(noise, 1) + np.triu(noise, 1).swapaxes(1, 2)
+    edge = 2 * plan.in_sum(2) * np.sqrt(side / 2)
+    largest = np.linalg.eigvalsh(groups * np.median(of_groups, axis=0)).max()
+    assert 0.85 * edge < largest < edge
+    assert largest > 2 * replace(plan, median=False).in_sum(2) * np.sqrt(side / 2)
 
 
 def test_where_half_of_the_groups_are_lost_nothing_is_released() -> None:

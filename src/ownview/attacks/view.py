@@ -192,7 +192,7 @@ def expecting(terms: Terms, clients: int, *, masks: bool = True) -> Terms:
     plain = Masks(real=given.real and masks, groups=groups, median=given.median and groups > 1)
     if asked is not None and plan is not None:
         privacy = str(replace(asked, masks=plain))
-        plan = replace(plan, clients=float(clients), threshold=plain.survivors(clients, privacy))
+        plan = replace(plan, clients=float(clients), threshold=plain.survivors(clients, privacy), median=plain.median)
     else:
         privacy = str(MaskedSums(terms.masked.clip if sums is None else sums.clip, plain))
     options = replace(terms.options, privacy=privacy, clients=str(clients))

@@ -34,8 +34,8 @@ from ownview.seam.protection import QUANTILE_SHARE, Protection
 from ownview.seam.server import Server
 
 _OF_MEDIAN = (
-    "where all are honest about pi / 2 times the variance of the sum of all groups, sqrt(pi / 2) times the standard "
-    "deviation in_the_sum; less of few groups, 1.35 times the variance of three"
+    "where all are honest at most pi / 2 times the variance of the sum of all groups, which in_the_sum counts with; "
+    "less of few groups, 1.35 times the variance of three"
 )
 
 

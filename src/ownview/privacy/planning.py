@@ -49,7 +49,7 @@ def planned(options: Rounds, num_clients: int, releases: Sequence[float] = ()) -
     adaptive = asked.adaptive or asked.clip is None
     return Protection(
         asked.mode, asked.epsilon, asked.delta, asked.clip or _FIRST_CLIP, adaptive, (z,) * asked.rounds, clients,
-        sampling.relation, sampling.accountant, _threshold(asked, clients), asked.seeded,
+        sampling.relation, sampling.accountant, _threshold(asked, clients), asked.seeded, asked.masks.median,
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _by_releases(asked: Budget, options: Rounds, num_clients: int, releases: Seq
     noise = tuple(z / math.sqrt(share) for share in releases)
     return Protection(
         asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, sampling.relation,
-        sampling.accountant, _threshold(asked, num_clients), asked.seeded,
+        sampling.accountant, _threshold(asked, num_clients), asked.seeded, asked.masks.median,
     )  # fmt: skip
 
 

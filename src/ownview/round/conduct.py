@@ -267,7 +267,14 @@ def _begin_masks(going: Round, fleet: Fleet) -> None:
 def _lift_masks(going: Round, fleet: Fleet) -> None:
     """Remove the masks from every group's sum, by shares of the clients left; then combine the groups."""
     masks, masked = going.masks, going.terms.masked
-    if masks is None or masked is None:
+    if masked is None:
+        return
+    if masks is None:  # one sum of a simulation that leaves masks out: it releases what it would with them
+        if len(going.counted) < masked.threshold:
+            raise TrainingError(
+                f"round {going.number}: {len(going.counted)} clients are left, and {masked.threshold} are needed; "
+                "nothing is released"
+            )
         return
     if masked.masks.real:
         asked = masks.left()

@@ -142,9 +142,9 @@ class Groups:
             bound: [] C of an adaptive clip.
         """
         if not self.single:
+            self._each(self._require_enough)
             for group in self.every:
                 self.server.see_sum(group.total)
-            self._each(self._require_enough)
             if not self.masked.masks.median:
                 self._leave_out_unlike(bound)
         for group in self.every:

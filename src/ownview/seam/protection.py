@@ -28,6 +28,7 @@ class Protection:
         accountant: how epsilon was found, in words.
         threshold: T, how many devices send at least, where they share the noise: each adds variance sigma^2 / T.
         seeded: whether noise comes from the run's seed, which can then be subtracted: nothing is private.
+        median: whether the median of several noisy sums counts, which has more noise than all of them together.
     """
 
     mode: str
@@ -41,6 +42,7 @@ class Protection:
     accountant: str
     threshold: int = 1
     seeded: bool = False
+    median: bool = False
 
     @property
     def rounds(self) -> int:
@@ -58,7 +60,8 @@ class Protection:
     def in_sum(self, number: int) -> float:
         """Standard deviation of the noise that the sum of round `number` has, for clients of norm C = 1.
 
-        Where devices share the noise and more than T of them send, the sum has more.
+        Where devices share the noise and more than T of them send, the sum has more. The median of groups has pi / 2
+        times the variance of their sum at most, which it has of many groups.
         """
         together = {LOCAL: self.clients, DISTRIBUTED: self.clients / self.threshold}.get(self.mode, 1.0)
-        return self.of_changes(number) * math.sqrt(together)
+        return self.of_changes(number) * math.sqrt(together * (math.pi / 2 if self.median else 1.0))
