@@ -22,7 +22,7 @@ from ownview.deploy.coordination.attendance import Attendance
 from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.deploy.places.signers import read_signers
 from ownview.federation.server import AggregationServer
-from ownview.privacy.masking.exchange import SHOWN, MaskStep
+from ownview.privacy.masking.exchange import SHOWN, MaskStep, unsound
 from ownview.privacy.masking.messages import Keys
 from ownview.round.conduct import Fleet, Round, Uploads
 from ownview.round.groups import lacking
@@ -111,6 +111,10 @@ class DeviceFleet(Fleet):
             read = [step.value.unpack(part) for part in answer.parts]
             if [one.client for one in read] != asked[place]:
                 raise MessageError("messages about masks of other users than were asked")
+            if any(one.round != going.number for one in read):
+                raise MessageError("messages about masks of another round")
+            if why := next((why for one in read if isinstance(one, Keys) and (why := unsound(one))), ""):
+                raise MessageError(why)
             if known is not None and any(isinstance(one, Keys) and one.signer not in known for one in read):
                 raise MessageError(f"signs with a key that {self.signers} does not list")
             return dict(zip(asked[place], answer.parts, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from ownview.deploy.places.sent_messages import sent_messages
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering
 from ownview.federation.options import FederationOptions
+from ownview.privacy.masking.messages import Keys, SealedShares
 from tests.deploy.in_process import InProcess
 from tests.deploy.replay import Replay
 from tests.deploy.world import QUICK, agreement, all_holdings, replayed, write_homes
@@ -137,6 +140,87 @@ class Liar(Noted):
         assert one.words is not None
         one.words[0, 0] = (one.words[0, 0] + 2**28) % 2**32
         return replace(answer, parts=[codec.write_upload(one, answer.round), *answer.parts[1:]]).pack()
+
+
+def _weak_keys(message: bytes) -> bytes:
+    """A point of small order: nobody can agree on anything with it, and everybody would refuse the round."""
+    return replace(Keys.unpack(message), sealing=bytes(32)).pack()
+
+
+def _of_another_round(message: bytes) -> bytes:
+    return replace(Keys.unpack(message), round=77).pack()
+
+
+def _for_others(message: bytes) -> bytes:
+    sent = SealedShares.unpack(message)
+    return replace(sent, boxes={client + 100: one for client, one in sent.boxes.items()}).pack()
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"), [(Kind.KEYS, _weak_keys), (Kind.KEYS, _of_another_round), (Kind.SHARES, _for_others)]
+)
+def test_a_place_that_answers_wrongly_about_masks_costs_nobody_else_the_round(
+    kind: Kind, changed: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    class Wrong(Noted):
+        def answer(self, message: bytes) -> bytes:
+            answer = Envelope.unpack(super().answer(message))
+            if answer.kind is not kind:
+                return answer.pack()
+            return replace(answer, parts=[changed(part) for part in answer.parts]).pack()
+
+    agreed, homes = masked(), write_homes(tmp_path, NAMES, 2)
+    places: dict[str, Answering] = {name: (Wrong if name == "west" else Noted)(home) for name, home in homes.items()}
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        assert not any(f"place {name}:" in line for name in NAMES[:3]), "an honest place is blamed"
+        assert len(said) < 20, "round and round"
+
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK, say)
+    one = coordinator.round(1)
+    assert sorted(one.counted) == sorted(NAMES[:3])
+
+
+class Sealing(Noted):
+    """A place whose shares nobody can open."""
+
+    def answer(self, message: bytes) -> bytes:
+        answer = Envelope.unpack(super().answer(message))
+        if answer.kind is not Kind.SHARES:
+            return answer.pack()
+        sent = [SealedShares.unpack(part) for part in answer.parts]
+        boxes = [{one: box._replace(box=bytes(len(box.box))) for one, box in each.boxes.items()} for each in sent]
+        return replace(
+            answer, parts=[replace(one, boxes=own).pack() for one, own in zip(sent, boxes, strict=True)]
+        ).pack()
+
+
+def test_shares_that_nobody_can_open_cost_their_group_alone(tmp_path: Path) -> None:
+    """And without groups every round: what docs/masking.md says of it."""
+    names = tuple("abcdefghijkl")
+    homes = write_homes(tmp_path, names, 1)
+    for privacy, most in (("masked:clip=1,groups=4", 0), ("masked:clip=1,threshold=8", 3)):
+        places: dict[str, Answering] = {name: (Sealing if name == "l" else Noted)(home) for name, home in homes.items()}
+        said: list[str] = []
+
+        def say(line: str, said: list[str] = said, most: int = most) -> None:
+            said.append(line)
+            if most and sum(line.startswith("round 1:") for line in said) >= most:
+                raise KeyboardInterrupt
+
+        agreed = masked(privacy, room=12)
+        one = Coordinator(agreed, InProcess(places), tmp_path / privacy, QUICK, say)
+        if most:
+            with pytest.raises(KeyboardInterrupt):
+                one.round(1)
+        else:
+            counted = sorted(one.round(1).counted)
+            assert len(counted) == 9
+            assert "l" not in counted
+        for home in homes.values():
+            shutil.rmtree(home / "state")
 
 
 @pytest.mark.parametrize("alone", [True, False])

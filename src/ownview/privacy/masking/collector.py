@@ -55,12 +55,12 @@ class MaskingServer:
         return {client: Introduction(self.round, client, ordered) for client in self.order}
 
     def deliver(self, sent: Sequence[SealedShares]) -> dict[int, SealedShares]:
-        """Sealed shares by sender -> sealed shares by receiver, its own included."""
-        self._require_enough(len(sent), "sent shares")
-        boxes = {one.client: one.boxes for one in sent}
-        for client, own in boxes.items():
-            if own.keys() != self.keys.keys():
-                raise MessageError(f"client {client}: shares for others than those who take part")
+        """Sealed shares by sender -> sealed shares by receiver, its own included.
+
+        Who sends shares for others than those who take part has sent none: it must not end the round of all.
+        """
+        boxes = {one.client: one.boxes for one in sent if one.boxes.keys() == self.keys.keys()}
+        self._require_enough(len(boxes), "sent shares")
         self.checks = {client: {who: (one.seed, one.key) for who, one in own.items()} for client, own in boxes.items()}
         return {
             client: SealedShares(self.round, client, {other: own[client] for other, own in boxes.items()})

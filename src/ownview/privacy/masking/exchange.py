@@ -20,7 +20,7 @@ from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.collector import MaskingServer
 from ownview.privacy.masking.device import MaskingClient
 from ownview.privacy.masking.messages import Agreed, Agreements, Introduction, Keys, Left, SealedShares, Shares
-from ownview.privacy.masking.primitives import Entropy
+from ownview.privacy.masking.primitives import Entropy, usable
 from ownview.privacy.masking.signatures import Trust, signed_keys
 
 SHOWN = "shares were shown for round"
@@ -58,8 +58,7 @@ class Exchange:
 
     def introduce(self, keys: Iterable[bytes]) -> dict[int, bytes]:
         """Public keys -> for each client, the participants and their keys."""
-        read = self._read(Keys, keys)  # who signs wrongly is left out: all others would refuse
-        sound = [one for one in read if not one.signer or signed_keys(one.signer, one.signature, one.content)]
+        sound = [one for one in self._read(Keys, keys) if not unsound(one)]  # all others would refuse
         introductions = self.server.introduce(sound)
         return self._sent({client: one.pack() for client, one in introductions.items()})
 
@@ -178,6 +177,15 @@ class OwnMasks:
         if self._masking is None:
             raise MessageError(f"client {self.client}: asked about masks before it had keys, or after the round")
         return self._masking
+
+
+def unsound(keys: Keys) -> str:
+    """Why no client could go on with these keys of another; empty where it can."""
+    if not (usable(keys.sealing) and usable(keys.masking)):
+        return "has public keys that nobody can agree on anything with"
+    if keys.signer and not signed_keys(keys.signer, keys.signature, keys.content):
+        return "signs its keys wrongly"
+    return ""
 
 
 def require_not_shown(number: int, shown: int) -> None:

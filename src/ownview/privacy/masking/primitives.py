@@ -78,6 +78,21 @@ class KeyPair:
         return derived
 
 
+def usable(public: bytes) -> bool:
+    """Whether others can agree on bytes with this public key: not with a point of small order, which none makes."""
+    try:
+        _probe().agreed(public, b"")
+    except MessageError:
+        return False
+    return True
+
+
+@cache
+def _probe() -> KeyPair:
+    """Any key shows it; this one is no secret."""
+    return KeyPair(bytes([64]) * SECRET)
+
+
 def stream(seed: bytes, count: int) -> Words:
     """[count] the first words of a seed's keystream. A seed is used for one stream and never again."""
     ciphers = _package().ciphers
