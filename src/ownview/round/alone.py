@@ -113,7 +113,7 @@ class ProcessFederation(Fleet):
 
     def tell(self, going: Round) -> None:
         """Clients that were left out restore their values; the others receive, where a method sends after a round."""
-        self._ask("undo", dict.fromkeys(going.left_out, ()))
+        self._ask("undo", dict.fromkeys(going.left_out, (going.number,)))
         if going.receives_after:
             downloads = {int(one): self._newest(going.number, one) for one in going.counted}
             self._ask("receive", {one: (download, True) for one, download in downloads.items()})

@@ -36,7 +36,8 @@ class Device:
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file = terms, file
         self.alone, self.received = Residents(terms, data), b""
-        self.before = self.received, self.alone.pack()
+        self.before = 0, self.received, self.alone.pack()
+        """The last round that it worked in, and what it had before."""
         shown = 0
         if file.exists():
             packed = load_file(file)
@@ -69,18 +70,20 @@ class Device:
             message: from the server.
             inbox: (masks) shares that the other clients have sealed for this one.
         """
-        self.before = self.received, self.alone.pack()
+        self.before = number, self.received, self.alone.pack()
         self.received = message or self.received
         put_on = (lambda upload: self.masks.put_on(upload, inbox)) if inbox else None
         answer = self.alone.round(number, message, _ALONE, put_on=put_on)[0]
         self._save()
         return answer
 
-    def undo(self) -> None:
-        """The client was left out: restore its values of before the round."""
-        self.received, held = self.before
-        self.alone.unpack(held)
-        self._save()
+    def undo(self, number: int) -> None:
+        """The client was left out of a round: restore its values of before it, if it has worked in it."""
+        worked, received, held = self.before
+        if worked == number:
+            self.received = received
+            self.alone.unpack(held)
+            self._save()
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Store the newest download; a participant runs `after_round` on it where the method has it."""
