@@ -11,8 +11,9 @@ It is written as the federation setting `privacy` is. What satisfies which floor
     other noise    the very same setting: without an epsilon nothing can be compared
 
 A floor with masks=signed is satisfied by signed masks, or by local noise; a floor of masked sums by no more groups than
-it names, whose sums are of fewer people. Where the floor has a budget, epsilon and
-delta of the agreement may be at most those of the floor. A floor of masks alone says nothing about clips.
+it names, whose sums are of fewer people, and by a threshold of at least the one that it names: the agreement has to
+name one then, or have local noise. Where the floor has a budget, epsilon and delta of the agreement may be at most
+those of the floor. A floor of masks alone says nothing about clips.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class Floor(Settings):
             return f"{why}; expected {' or '.join(_SATISFIED_BY.get(kind, (self.floor,)))}"
         if _signed(self.floor) and not _signed(offered) and given != LOCAL:
             return f"{why}; expected masks=signed"
+        people, there = _threshold(self.floor), _threshold(offered)
+        if given != LOCAL and there < people:
+            return f"{why}: threshold is {there or 'not named'}; expected threshold={people} or more"
         least, found = budget(self.floor), budget(offered)
         limits: list[tuple[str, float, float]] = []
         if kind in (MASKED, DISTRIBUTED):  # of more groups every sum is of fewer people
@@ -85,7 +89,14 @@ def _groups(text: str) -> int:
     return 1 if masks is None else masks.groups
 
 
+def _threshold(text: str) -> int:
+    """How many people every sum is of at least, where a setting names it; else 0."""
+    masks = _masks(text)
+    return 0 if masks is None else masks.threshold or 0
+
+
 def _masks(text: str) -> Masks | None:
+    """What a setting says of masks; None where it has none."""
     found = None if text == MASKED else masked_sums(text) or budget(text)
     return None if found is None else found.masks
 
