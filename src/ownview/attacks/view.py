@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -123,14 +123,12 @@ class ServerView:
         noisy: whether something protects uploads or sums, by the terms that everybody knows.
         negatives: drawn for every positive, a public setting; 0 where clients report and draw none.
         evidence: messages in the order they came.
-        sums: of every round, by name.
     """
 
     num_items: int
     noisy: bool
     negatives: int
     evidence: tuple[Evidence, ...]
-    sums: tuple[Params, ...] = field(default=())
 
     def by_client(self) -> dict[int, list[Evidence]]:
         """Messages that say something of items, by client, oldest first."""
@@ -204,7 +202,7 @@ def view_of(terms: Terms, server: CuriousServer) -> ServerView:
     work = terms.client.work
     negatives = 0 if isinstance(work, Reporting) else work.negatives
     noisy = terms.transform is not None
-    return ServerView(terms.world.num_items, noisy, negatives, tuple(server.evidence), tuple(server.sums))
+    return ServerView(terms.world.num_items, noisy, negatives, tuple(server.evidence))
 
 
 def victims(num_clients: int, wanted: int, seed: int) -> Tensor:
