@@ -110,6 +110,29 @@ def test_what_b_had_no_room_for_is_taken_out_by_another_message(
             pair.send(numbers, receipt, Operation.CHANGE, to=[share])
 
 
+def test_server_a_takes_nothing_out_twice_whatever_b_asks_for(tmp_path: Path) -> None:
+    """A server b that refuses what takes out has it sent again, and could have each try opened: a budget is for one."""
+    pair, receipt = StorePair(tmp_path, ITEMS, fewest=2), Receipt.new()
+    numbers, a = summand(pair.terms, [1, 2]), pair.stores["a"]
+    tries = [pair.messages(_negative(numbers), receipt, Operation.TAKE_OUT)["a"] for _ in range(3)]
+    pair.send(numbers, receipt)
+    adds = [Receipt.new() for _ in range(6)]
+    for one in adds:
+        pair.send(numbers, one)
+    for one in tries:
+        pair.put("a", one)
+
+    def batch(*names: bytes) -> None:
+        a.batch(sorted(names))
+
+    with pytest.raises(MessageError, match="takes a contribution out twice"):
+        batch(adds[0].contribution, adds[1].contribution, tries[0].name, tries[1].name)
+    batch(receipt.contribution, adds[0].contribution, adds[1].contribution)
+    batch(adds[2].contribution, adds[3].contribution, tries[0].name)
+    with pytest.raises(MessageError, match="takes a contribution out twice"):
+        batch(adds[4].contribution, adds[5].contribution, tries[1].name)
+
+
 def test_messages_of_which_a_has_no_half_do_not_stay_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pair, receipt = StorePair(tmp_path, ITEMS, fewest=2), Receipt.new()
     numbers, b = summand(pair.terms, [1, 2]), pair.stores["b"]

@@ -45,11 +45,6 @@ class Status(NamedTuple):
     batches: int
 
 
-def entry(name: bytes, operation: int, contribution: bytes) -> bytes:
-    """[`ENTRY`] what b asks a about a message: all that its head says of it."""
-    return name + bytes([operation]) + contribution
-
-
 class OpenedSums:
     """The folder of one server, read and never written.
 
@@ -107,6 +102,11 @@ class OpenedSums:
             *(OPENED, int(Operation.ADD), int(Operation.TAKE_OUT), LEFT_OUT),
         )[0]
         return Status(added - out - left_out, waiting, batches)
+
+    @staticmethod
+    def entry(name: bytes, operation: int, contribution: bytes) -> bytes:
+        """[`ENTRY`] what b asks a about a message: all that its head says of it."""
+        return name + bytes([operation]) + contribution
 
     def known(self, messages: Sequence[bytes]) -> list[bytes]:
         """Names of those of some messages, as `entry` writes them, that are here and not opened (share a).

@@ -37,22 +37,13 @@ from ownview.one_message.batch_room import BatchRoom
 from ownview.one_message.envelope import NAME, Message, Operation, stream
 from ownview.one_message.groups import alike
 from ownview.one_message.numbers import Numbers, signed
-from ownview.one_message.opened_sums import (
-    JOURNAL,
-    LEFT_OUT,
-    OPENED,
-    OUT,
-    SUMMED,
-    TABLES,
-    WAITING,
-    OpenedSums,
-    entry,
-)
+from ownview.one_message.opened_sums import JOURNAL, LEFT_OUT, OPENED, OUT, SUMMED, TABLES, WAITING, OpenedSums
 from ownview.one_message.terms import Share, Terms
 from ownview.one_message.writing import write_private
 
 _ASKED = "asked"
 """As the batch of share b: server a has been asked for it, and may have opened it."""
+_IS_OUT = "SELECT 1 FROM contributions WHERE name = ? AND out"
 AT_ONCE = 64
 """Messages that are confirmed and added together."""
 ASKED_TOGETHER = 4096
@@ -140,7 +131,7 @@ class ShareStore(OpenedSums):
             if self._rows("SELECT batch FROM facts")[0][0] == _ASKED:
                 return 0
             rows = self._rows("SELECT name, operation, contribution FROM messages WHERE state = ?", WAITING)
-        entries, waiting = [entry(*row) for row in rows], [row[0] for row in rows]
+        entries, waiting = [self.entry(*row) for row in rows], [row[0] for row in rows]
         self.unconfirmed = {name: self.unconfirmed[name] for name in waiting if name in self.unconfirmed}
         confirmed, room = list[bytes](), self.room
         for begin in range(0, len(waiting), ASKED_TOGETHER):
@@ -274,7 +265,8 @@ class ShareStore(OpenedSums):
         """The file with the sum of the shares of some messages, which are opened by it; the same again (share a).
 
         Raises:
-            MessageError: they add too few contributions, or one of them is not here or was opened in another batch.
+            MessageError: they add too few contributions, or one of them is not here, was opened in another batch, or
+                takes out what is out: a budget is for one sum with a contribution and one without.
         """
         name = sha256(b"".join(names)).hexdigest()
         path = self.folder / f"batch.{name}.u4"
@@ -295,6 +287,9 @@ class ShareStore(OpenedSums):
             adds = self._adds(row[:2] for row in rows).min()
             if adds < self.terms.fewest:
                 raise MessageError(f"adds {adds:,} contributions; expected {self.terms.fewest:,} at least")
+            out = [(contribution,) for operation, contribution, _ in rows if operation == Operation.TAKE_OUT]
+            if len({*out}) < len(out) or any(self._rows(_IS_OUT, *one) for one in out):
+                raise MessageError("is no batch: it takes a contribution out twice")
             total = np.zeros((self.terms.groups, self.terms.size), dtype=np.uint32)
             for _, contribution, key in rows:
                 total[self._group(contribution)] += stream(key, self.terms.size)
@@ -302,7 +297,6 @@ class ShareStore(OpenedSums):
             write_private(path, total.astype("<u4").tobytes())
             with self._transaction():
                 self._mark(names, OPENED)
-                out = [(contribution,) for operation, contribution, _ in rows if operation == Operation.TAKE_OUT]
                 self.journal.executemany(f"UPDATE contributions SET out = {OUT} WHERE name = ?", out)
                 self.journal.execute("UPDATE facts SET batches = batches + 1, batch = ?", (name,))
             self._drop("batch", path.name)
