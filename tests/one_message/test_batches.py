@@ -119,8 +119,8 @@ def test_server_a_takes_nothing_out_twice_whatever_b_asks_for(tmp_path: Path) ->
     adds = [Receipt.new() for _ in range(6)]
     for one in adds:
         pair.send(numbers, one)
-    for one in tries:
-        pair.put("a", one)
+    for again in tries:
+        pair.put("a", again)
 
     def batch(*names: bytes) -> None:
         a.batch(sorted(names))
