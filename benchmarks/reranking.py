@@ -2,7 +2,8 @@
 
     python -m benchmarks.reranking                 # goodbooks, FedEASE, the latest item of everybody held out
 
-A list of ten for everybody's known history, scored by the run's portable form and re-ranked as the server does it.
+A list of ten for everybody's known history, scored by the run's portable form and re-ranked as the server does it. The
+validation item is left out of it, as `honest` has it no candidate: without weights the figures are the run's own.
 HR@10 and NDCG@10 on the held-out item; makers: different ones in a list; rare: share of listed items that belong to the
 least popular ones with a third of all interactions together; items: different ones over all lists; change: interval of
 the difference in HR@10 from plain scores, over people. Weights are not chosen here: the table has all of them.
@@ -31,14 +32,15 @@ WEIGHTS = ((0.0, 0.0), (0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.5, 0.0), (0.0, 0.1
 
 def measured(model: ServedModel, finished: Run, diversity: float, popularity: float) -> tuple[Any, dict[str, float]]:
     """Hits [n] and figures of one pair of weights."""
-    question = finished.loaded().setup.rankers[1].question
-    users = finished.loaded().split.data.users
+    before, question = (one.question for one in finished.loaded().setup.rankers)
+    data = finished.loaded().split.data
     hits, gains, makers, rare, every = [], [], [], [], set()
     assert model.group is not None
     for place in question.users.tolist():
         asked = {
-            "user": str(users[place]), "k": 10, "again": False, "in_stock": False, "explain": False,
+            "user": str(data.users[place]), "k": 10, "again": False, "in_stock": False, "explain": False,
             "diversity": diversity, "popularity": popularity,
+            "exclude": [str(data.items[item]) for item in before.answers(place)],
         }  # fmt: skip
         listed = [model.place[one["item"]] for one in recommended(model, asked, None)["recommendations"]]
         right = question.answers(place)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks import asynchronous, lived, next_rank, peers
+from benchmarks import asynchronous, cheaper_rounds, hostile_tabs, lived, next_rank, one_message, peers
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
@@ -78,6 +78,17 @@ def test_pages_of_models_in_use_show_what_is_committed(part: str) -> None:
     page = (root / lived.PAGES[part]).read_text(encoding="utf-8")
     assert lived.rendered(page, part, record) == page
     assert lived.rendered(page, part, {**record, "machine": {"processor": "another", "cores": 3}}) != page
+
+
+@pytest.mark.parametrize("benchmark", [cheaper_rounds, hostile_tabs, one_message])
+def test_tables_of_single_benchmarks_are_those_of_their_records(benchmark: Any) -> None:
+    record = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
+    rows = record if isinstance(record, list) else record["rows"]
+    _, begin, rest = benchmark.PAGE.read_text(encoding="utf-8").partition(benchmark.BEGIN)
+    shown, end, _ = rest.partition(benchmark.END)
+    assert begin
+    assert end
+    assert shown.strip() == benchmark.table(rows).strip()
 
 
 def test_a_measured_method_has_its_row_and_a_page_without_markers_is_refused() -> None:

@@ -23,14 +23,16 @@ from reproduction.pages.result_tables import with_tables
 STRICT_PAGES = ("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md")
 """Pages in which every figure has a record behind it, or a command in its paragraph or in the block beside it."""
 
-_WITH_FIGURES = ("attacks", "masking", "privacy", "what-we-got-wrong")
+_NOT_LOOKED_AT = ("bench.md", "ledger.md", "results.md", "speed-bounds.md")
+"""One shows how figures are written, two are made as a whole, the last tells of trials that no command repeats."""
 
 
 def figure_pages(root: Path = Path()) -> list[Path]:
-    """Pages in which every figure has a record or a command behind it: the strict ones, all methods, and some more."""
-    methods = sorted((root / "docs" / "methods").glob("*.md"))
-    named = [root / name for name in (*STRICT_PAGES, *(f"docs/{one}.md" for one in _WITH_FIGURES))]
-    return [*(one for one in named if one.is_file()), *methods]
+    """Pages in which every figure has a record or a command behind it: the strict ones, then all others."""
+    docs = root / "docs"
+    strict = [one for one in (root / name for name in STRICT_PAGES) if one.is_file()]
+    others = [one for one in sorted(docs.glob("*.md")) if one.name not in _NOT_LOOKED_AT and one not in strict]
+    return [*strict, *others, *sorted((docs / "methods").glob("*.md"))]
 
 
 def command(

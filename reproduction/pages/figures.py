@@ -32,7 +32,7 @@ The best rows of a protocol on some data, and what cannot be told from them:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,6 +127,13 @@ class Records:
             raise OutputError(f"{suite}: {data} {protocol} {row}: its record does not compare rows in {metric}")
         return dict(entries[0])
 
+    def before(self, suite: str, data: str, protocol: str) -> list[str]:
+        """Said of marks that were recorded before one test and one correction stood behind all of them."""
+        here = [
+            one for one in self.documents[suite]["comparison"] if (one["data"], one["protocol"]) == (data, protocol)
+        ]
+        return [] if all("persons" in one for one in here) else ["marks by an earlier test"]
+
     def tried(self, suite: str, data: str, protocol: str, row: str) -> int:
         """How many settings a row was chosen from."""
         self.cell(suite, data, protocol, row, NDCG)
@@ -190,7 +197,11 @@ def with_figures(text: str, known: Records, source: str) -> str:
         lines = [
             line
             for data in found["words"].split()
-            for line in _best_rows(known.table(found["suite"], data), found["protocol"])
+            for line in _best_rows(
+                known.table(found["suite"], data),
+                found["protocol"],
+                known.before(found["suite"], data, found["protocol"]),
+            )
         ]
         return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
 
@@ -271,7 +282,9 @@ def _small_table(known: Records, found: re.Match[str]) -> str:
             known.cell(found["suite"], shown[0].data, protocol, row, NDCG)  # says which rows there are
         rows.append([name, *(_pair(table, row, protocol, digits) for table in shown)])
     seeds = max((table.seeds for table in shown), default=1)
-    notes = [note for table in shown for note in _under(table, protocol)]
+    notes = [
+        note for table in shown for note in _under(table, protocol, known.before(found["suite"], table.data, protocol))
+    ]
     legend = (
         f"HR@10 / NDCG@10, {'one seed' if seeds == 1 else f'means over up to {seeds} seeds'}, from `results/"
         f"{found['suite']}.json`. **Bold**: the best row of the record; {SIGNS[Mark.LEVEL]}: cannot be told from it; "
@@ -280,10 +293,10 @@ def _small_table(known: Records, found: re.Match[str]) -> str:
     return "\n".join([*table_lines(["", *(table.data for table in shown)], rows), "", legend, *notes, ""])
 
 
-def _under(table: Comparison, protocol: str) -> list[str]:
+def _under(table: Comparison, protocol: str, before: Sequence[str]) -> list[str]:
     cells = {key: cell for key, cell in table.cells.items() if key[1] == protocol}
     outdated = [one.sentence for one in table.findings.get(protocol, ()) if one.probe == "outdated"]
-    return [f"{table.data}: {note}." for note in (*pooling(cells), *outdated)]
+    return [f"{table.data}: {note}." for note in (*pooling(cells), *outdated, *before)]
 
 
 def _pair(table: Comparison, row: str, protocol: str, digits: int) -> str:
@@ -292,8 +305,8 @@ def _pair(table: Comparison, row: str, protocol: str, digits: int) -> str:
     return " / ".join(there) if there else table.missing(row, protocol)
 
 
-def _best_rows(table: Comparison, protocol: str) -> list[str]:
-    """By metric the best row, and all that cannot be told from it."""
+def _best_rows(table: Comparison, protocol: str, before: Sequence[str]) -> list[str]:
+    """By metric the best row, and all that cannot be told from it; `before` is said of how that was found."""
     parts = []
     for metric in (NDCG, HR):
         mine = [cell for (_, under, name), cell in table.cells.items() if (under, name) == (protocol, metric)]
@@ -304,7 +317,8 @@ def _best_rows(table: Comparison, protocol: str) -> list[str]:
         level = [_named(cell) for cell in mine if cell.mark is Mark.LEVEL]
         rest = f"; cannot be told from it: {', '.join(level)}" if level else ", ahead of all others"
         parts.append(f"{metric}: {_named(best[0])}{rest}")
-    return [f"- **{table.data}**, {'. '.join(parts)}."]
+    notes = [f"{note[0].upper()}{note[1:]}" for note in before]
+    return [f"- **{table.data}**, {'. '.join([*parts, *notes])}."]
 
 
 def _named(cell: Cell) -> str:

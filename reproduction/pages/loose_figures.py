@@ -9,8 +9,15 @@ from typing import NamedTuple
 from ownview.base.errors import OutputError
 
 _KINDS = "results|figures|best rows|anchors|noise"
+_MEASURED = "speed|peers|sums|serve"
+"""Tables that benchmarks write into pages by themselves; so do those between `begin: FILE` and `end: FILE`."""
+
 _SET_ASIDE = re.compile(
-    rf"<!-- (?:{_KINDS}):.*?<!-- end of (?:{_KINDS}) -->|^\| setting \|[^\n]*(?:\n\|[^\n]*)*", re.DOTALL | re.MULTILINE
+    rf"<!-- (?:{_KINDS}):.*?<!-- end of (?:{_KINDS}) -->"
+    rf"|<!-- (?P<kind>{_MEASURED}) -->.*?<!-- end of (?P=kind) -->"
+    r"|<!-- begin: (?P<by>[\w/. -]+?) -->.*?<!-- end: (?P=by) -->"
+    r"|^\| setting \|[^\n]*(?:\n\|[^\n]*)*",
+    re.DOTALL | re.MULTILINE,
 )
 """What is rendered, and tables of settings, whose numbers were chosen and not measured."""
 
@@ -20,7 +27,8 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 _INLINE = re.compile(r"`[^`]*`")
-_COMMAND = re.compile(r"(?:ownview|python -m|make) [\w-]")
+_COMMAND = re.compile(r"(?:ownview|python -m|make) [\w-]|\btests/[\w/]+\.py\b")
+"""A command, or the test that holds a figure."""
 _LOOSE = re.compile(r"(?<![\w.,])[01]?\.\d{3,4}(?![\w%])(?!\**<!-- [\w-]+: )(?!\** / \**[01]?\.\d+\**<!-- [\w-]+: )")
 """Numbers from 0 to 1 with three or four digits without a reference; of a pair both have the one behind the second."""
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from benchmarks.dishonest import BEGIN, END, PAGE, RULES_BEGIN, RULES_END, read, rules, tables
 
-from ownview.attacks.dishonest.audit import DishonestSettings, audit
+from ownview.attacks.dishonest.audit import DishonestSettings, at_chance, audit
 from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
 from ownview.attacks.dishonest.infiltration import lists_of, top_tens
 from ownview.attacks.dishonest.one_liar import one_liar
@@ -100,6 +100,13 @@ def test_one_liar_is_named_with_the_next_step(method: str, rule: str, words: str
     found = one_liar(replace(given, options=replace(given.options, robust=rule)), 3)
     assert words in found.sentence
     assert found.succeeds == (rule == "none" and method != "fedease")
+
+
+def test_what_liars_do_not_reach_with_a_model_at_chance_is_said_to_say_little(world: Split) -> None:
+    found = audit(scene("fedmf", world), DishonestSettings(1, (PROMOTE,), (PLAUSIBLE,), ()))[0]
+    assert found.values["honest HR@10"] <= at_chance(world)
+    assert not found.succeeds
+    assert "without liars the model is at chance" in found.sentence
 
 
 def test_a_backdoor_is_for_those_alone_who_have_the_trigger(world: Split) -> None:

@@ -145,6 +145,9 @@ def test_few_people_are_named_as_few(ownview: Callable[..., Outcome]) -> None:
     Path("club.csv").write_text("\n".join(["user,item,timestamp", *lines]))
     sentences = require_numbers(Path("runs/start-club"), ownview("start", "club.csv", *METHODS))
     assert "Only 12 people could be asked; fewer than 30 say little about others." in sentences
+    assert re.match(
+        r"12 people cannot tell \w+ from plain counts \(\w+\): (those|bestsellers) may serve as well", sentences[1]
+    )
 
 
 def test_where_nothing_beats_bestsellers_it_is_said(ownview: Callable[..., Outcome]) -> None:

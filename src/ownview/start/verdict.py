@@ -71,7 +71,7 @@ def judge(
         "validation": float(best.result["validation"][_CHOSEN_BY]), "seconds": seconds, "bytes": size,
         "same_basket": question.same_basket, "protocol": question.protocol.name,
     }  # fmt: skip
-    as_well = "bestsellers serve" if cell.not_above == BESTSELLERS else "those serve"
+    as_well = "bestsellers may serve" if cell.not_above == BESTSELLERS else "those may serve"
     beaten = counts is not None and label != BESTSELLERS and not cell.not_above
     sentences = [_served(question, hits, None if label == BESTSELLERS else usual, of)]
     if beaten or counts is None:

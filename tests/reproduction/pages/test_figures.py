@@ -108,6 +108,19 @@ def test_a_small_table_and_the_best_rows_follow_the_record() -> None:
     assert "NDCG@10: `ours` .157; cannot be told from it: `theirs` .150. HR@10" in best
 
 
+def test_marks_of_an_earlier_test_are_called_that() -> None:
+    record = _document(PLACES)
+    for one in record["comparison"]:
+        del one["persons"]
+    early = Records({"mine": record})
+    for text in (
+        "<!-- best rows:mine/honest toys -->\n<!-- end of best rows -->",
+        "<!-- figures:mine/honest toys\nours = Ours\n-->\n<!-- end of figures -->",
+    ):
+        assert "arks by an earlier test." in with_figures(text, early, "page.md")
+        assert "earlier test" not in _written(text)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -140,6 +153,10 @@ def test_figures_without_record_or_command_are_found() -> None:
     far = "\n\n".join([page, settings, "By", by, "Near: .700.", "Far: .800."])
     assert list(loose_figures(far)) == [(2, ".157"), (2, "0.1234"), (6, ".157")]
     assert list(loose_figures(far, beside=True))[3:] == [(22, ".300"), (36, ".800")]
+    measured = ["<!-- begin: benchmarks/a.py rows -->", "| .100 |", "<!-- end: benchmarks/a.py rows -->"]
+    by_themselves = "\n".join(["# Page", *measured, ".200"])
+    assert list(loose_figures(by_themselves)) == [(5, ".200")], "tests hold such tables against their records"
+    assert list(loose_figures("<!-- sums -->\n.1000\n<!-- end of sums -->\n\nHeld by `tests/a/test_b.py`: .500.")) == []
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
 from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError, TrainingError, suggestion
+from ownview.data.splitting.splits import Split
 from ownview.round.federation import Federation
 
 SHARES = (0.001, 0.01, 0.05)
@@ -133,9 +134,17 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
     }  # fmt: skip
     refused = f"; {where.refused} of {where.sent} uploads refused" if where.refused else ""
     outcome = "no list is left" if broken else _in_words(crew.goal, lists, honest)
+    idle = "; without liars the model is at chance, so that this says little: give it more --rounds"
+    little = idle if not succeeds and honest.hits <= at_chance(scene.split) else ""
     return AttackFinding(
-        f"{crew.goal}, {crew.means}", "dishonest clients", True, succeeds, f"{who}: {outcome}{refused}", values
+        f"{crew.goal}, {crew.means}", "dishonest clients", True, succeeds, f"{who}: {outcome}{refused}{little}", values
     )
+
+
+def at_chance(split: Split) -> float:
+    """HR@10 of the test up to which a model cannot be told from chance: three standard errors above it."""
+    chance = min(1.0, 10 / split.num_items)
+    return chance + 3 * math.sqrt(chance * (1 - chance) / max(1, len(split.test.users)))
 
 
 def allowed_exposure(count: int, users: int) -> float:
