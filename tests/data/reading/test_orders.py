@@ -16,7 +16,7 @@ def rows(folder: Path, header: str, *lines: str) -> Interactions:
     return read(path)
 
 
-@pytest.mark.parametrize("never", ["NULL", "0000-00-00 00:00:00", "false", "0", "1970-01-01 00:00:00", "9999-12-31"])
+@pytest.mark.parametrize("never", ["0000-00-00 00:00:00", "false", "NaT", "0", "1970-01-01 00:00:00", "9999-12-31"])
 def test_only_a_moment_says_that_an_order_was_cancelled(never: str, tmp_path: Path) -> None:
     header, lines = "order_id,customer,product,cancelled_at,date", []
     for number, (customer, product) in enumerate((("a", "n"), ("b", "p"), ("a", "p"), ("b", "n")), 1):
@@ -26,13 +26,15 @@ def test_only_a_moment_says_that_an_order_was_cancelled(never: str, tmp_path: Pa
     assert f"column 'cancelled_at' is not looked at: it holds no moment, but 4 values such as {never!r}" in data.reading
 
 
-@pytest.mark.parametrize("moment", ["2024-02-01 10:00:00", "01/02/2024", "1706781600", "1706781600000"])
+@pytest.mark.parametrize(
+    "moment", ["2024-02-01 10:00:00", "01/02/2024", "1706781600", "1706781600000", "1700010100000"]
+)
 def test_a_moment_among_values_that_are_none_still_cancels(moment: str, tmp_path: Path) -> None:
     header = "order_id,customer,product,cancelled_at,date"
-    lines = ["1,a,n,NULL,2024-01-01", "2,b,p,NULL,2024-01-02", f"3,a,p,{moment},2024-01-03", "4,b,n,,2024-01-04"]
+    lines = ["1,a,n,never,2024-01-01", "2,b,p,never,2024-01-02", f"3,a,p,{moment},2024-01-03", "4,b,n,,2024-01-04"]
     data = rows(tmp_path, header, *lines)
     assert len(data) == 3
-    assert "column 'cancelled_at': 2 values such as 'NULL' count as empty, being no moments" in data.reading
+    assert "column 'cancelled_at': 2 values such as 'never' count as empty, being no moments" in data.reading
     assert any(one.startswith("rows of orders with a time of cancellation: 1,") for one in data.reading)
 
 
@@ -58,3 +60,66 @@ def test_a_status_of_the_first_line_holds_where_a_line_has_none_of_its_own(tmp_p
         ("a", "p"),
         ("b", "n"),
     ]
+
+
+def test_nobody_is_called_null(tmp_path: Path) -> None:
+    lines = [
+        "NULL,n,1,NULL,2024-01-01",
+        "NULL,p,1,NULL,2024-01-02",
+        "a,n,NULL,NULL,2024-01-03",
+        "a,\\N,1,NULL,2024-01-04",
+    ]
+    more = ["b,p,-1,NULL,2024-01-05", "Null,p,2,2024-02-01,2024-01-06", "Null,n,2,NULL,2024-01-07"]
+    data = rows(tmp_path, "customer,product,quantity,cancelled_at,date", *lines, *more)
+    assert data.users[data.user].tolist() == ["a", "Null"]
+    assert data.quantity is not None
+    assert data.quantity.tolist() == [1, 2]
+    assert "cells that say NULL or \\N are taken as empty, in 'customer', 'product', 'quantity', ..." in data.reading
+
+
+@pytest.mark.parametrize(
+    ("quantity", "number"),
+    [
+        ("1.200,00", 1200),
+        ("1,200.00", 1200),
+        ("1.200.000", 1200000),
+        ("1 200,5", 1200.5),
+        ("1\u202f200", 1200),
+        ("4,5", 4.5),
+    ],
+)
+def test_returns_are_seen_beside_a_number_with_groups(quantity: str, number: float, tmp_path: Path) -> None:
+    data = rows(tmp_path, "customer;product;quantity", f"a;n;{quantity}", "a;p;-1", "b;n;1", "b;p;2")
+    assert data.quantity is not None
+    assert data.quantity.tolist() == [number, 1, 2]
+
+
+@pytest.mark.parametrize("status", ["Status", "Statut", "Estado", "Stato ordine", "Situação"])
+def test_a_status_by_which_orders_are_cancelled_is_looked_at(status: str, tmp_path: Path) -> None:
+    lines = ["a;n;storniert", "a;p;bezahlt", "b;n;annulée", "b;p;offen", "c;n;Cancelado", "c;p;bezahlt"]
+    data = rows(tmp_path, f"customer;product;{status}", *lines)
+    assert len(data) == 3
+    assert "--events bezahlt counts those alone" in str(data.reading)
+    other = rows(tmp_path, f"customer;product;{status}", "a;n;Bayern", "a;p;Bayern", "b;n;Hessen")
+    assert (len(other), other.unread) == (3, (status,))
+    asked = read(tmp_path / "orders.csv", events=["Bayern"])
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("kinds", "left"), [(("check-in", "check-in"), 4), (("Check Out", "Check In"), 2)])
+def test_checking_in_at_a_place_returns_no_book(kinds: tuple[str, str], left: int, tmp_path: Path) -> None:
+    lines = [f"{user},{item},{kind}" for user, item, kind in zip("aabb", "npnp", kinds * 2, strict=True)]
+    assert len(rows(tmp_path, "user,item,event", *lines)) == left
+
+
+def test_the_events_that_are_proposed_can_be_typed(tmp_path: Path) -> None:
+    data = rows(tmp_path, "user,item,event", "a,n,View", "a,p,View", "b,n,Add to cart", "b,p,")
+    assert "--events 'Add to cart' counts those alone" in str(data.reading)
+    data = rows(tmp_path, "user,item,event", "a,n,view", "a,p,view", "b,n,view", "b,p,")
+    assert "(view 3, none 1); --events view counts those alone" in str(data.reading)
+
+
+def test_a_number_of_an_order_is_known_as_it_is_abbreviated(tmp_path: Path) -> None:
+    lines = ["7;a;n;annulée", "7;a;p;", "8;b;n;payée", "8;b;p;"]
+    assert len(rows(tmp_path, "N° de commande;N° client;Article;Statut", *lines)) == 2
+    assert len(rows(tmp_path, "Nº pedido;Nº cliente;Artículo;Estado", *lines)) == 2

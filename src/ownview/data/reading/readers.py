@@ -19,9 +19,10 @@ from ownview.data.reading import values
 from ownview.data.reading.columns import LEFT_OUT, REQUIRED, MissingColumnError, has_header, locate, locate_known
 from ownview.data.reading.date_forms import ORDERS
 from ownview.data.reading.folders import folder_tables
+from ownview.data.reading.nulls import without_nulls
 from ownview.data.reading.orders import order_column, with_whole_orders
 from ownview.data.reading.problems import Problems
-from ownview.data.reading.purchases import kept_quantities, taken
+from ownview.data.reading.purchases import kept_quantities, status_of_orders, taken
 from ownview.data.reading.recognised import advice, time_columns, title_column
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
@@ -111,12 +112,14 @@ def _interactions(
     columns, dates = options.get("columns"), options.get("dates")
     problems = Problems(path, options.get("tolerant", False))
     table, own_titles = _table(path, options, problems)
-    titles = titles or own_titles
+    titles, events = titles or own_titles, options.get("events", ())
+    table = without_nulls(table, problems)
     where = _located(table, columns, titles is not None, problems)
+    where |= status_of_orders(table, where, events)
     table = with_whole_orders(_called_by_titles(table, where, problems), where, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
-        table = table.keeping(taken(table, where, options.get("events", ()), problems))
+        table = table.keeping(taken(table, where, events, problems))
     if not table.frame.height:
         problems.require_sound()
         raise DataError(f"{path}: no row is left of what could be read: {'; '.join(problems.sentences())}")

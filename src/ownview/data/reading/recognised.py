@@ -36,7 +36,8 @@ _WIDE, _MOSTLY = 8, 0.9
 """Columns from which a table may have an item in each, and the share of its cells that are then empty or marks."""
 
 _OF_ORDERS = (
-    *("order", "purchase", "invoice", "event", "created", "sold", "bestell", "kauf", "commande", "achat", "pedido"),
+    *("order", "purchase", "invoice", "event", "created", "sale", "sold"),
+    *("bestell", "kauf", "commande", "achat", "pedido"),
 )
 
 
