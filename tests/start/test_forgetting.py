@@ -14,6 +14,7 @@ import pytest
 
 from ownview.data import Interactions
 from ownview.sums.additions import update
+from ownview.sums.forgetting import people_of
 from ownview.sums.living import kept
 from tests.apart import Apart, killed_at_moment
 from tests.outcome import Outcome
@@ -126,3 +127,23 @@ def test_another_persons_name_does_not_end_what_was_begun(ownview: Callable[...,
     assert ownview("forget", str(PLACE), HER).code == 0
     assert not traces()
     assert not (PLACE / "forgetting").exists()
+
+
+def test_a_start_does_not_go_on_while_a_person_is_half_forgotten(ownview: Callable[..., Outcome]) -> None:
+    """The copy of the data may hold them still, and would bring them back into the model."""
+    grown(ownview)
+    shutil.copytree(PLACE / "data", "data")
+    assert ownview("forget", str(PLACE), HER).code == 0
+    (PLACE / "forgetting").write_text("ownview forget goes on here\n")
+    shutil.rmtree(PLACE / "data")
+    shutil.copytree("data", PLACE / "data")  # as if the kill had come before the copy
+    for more in ("", "u0,22,another,1800000002\n"):
+        with Path("shop.csv").open("a") as file:
+            file.write(more)
+        refused = ownview(*START)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "a person was being forgotten" in refused.err
+        assert "ownview forget place USER" in refused.err
+    assert HER not in people_of(PLACE / "model")
+    assert ownview("forget", str(PLACE), HER).code == 0
+    assert not traces()
