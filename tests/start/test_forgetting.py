@@ -147,3 +147,28 @@ def test_a_start_does_not_go_on_while_a_person_is_half_forgotten(ownview: Callab
     assert HER not in people_of(PLACE / "model")
     assert ownview("forget", str(PLACE), HER).code == 0
     assert not traces()
+
+
+@pytest.mark.parametrize("folder", ["beside", "gone"])
+def test_what_a_file_browser_leaves_beside_the_copy_keeps_nobody(folder: str, ownview: Callable[..., Outcome]) -> None:
+    """The model forgets first, so that a copy that cannot be read would leave what can never be finished."""
+    if folder == "gone":
+        shutil.rmtree(PLACE / "data")
+    else:
+        (PLACE / "data" / ".DS_Store").write_bytes(b"\0\1")
+    gone = ownview("forget", str(PLACE), "u3")
+    assert gone.code == 0, gone.err
+    assert not (PLACE / "forgetting").exists()
+    assert ownview("forget", str(PLACE), "u3").code == 2
+
+
+COMMANDS = ("recommend --user u3", "update shop.csv", "sums show", "serve", "page -o page.html")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_model_of_a_start_is_named_where_the_start_is_given(command: str, ownview: Callable[..., Outcome]) -> None:
+    name, *others = command.split()
+    words = (name, *others[:1], str(PLACE), *others[1:]) if name == "sums" else (name, str(PLACE), *others)
+    refused = ownview(*words)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "did you mean 'place/model'?" in refused.err

@@ -73,7 +73,8 @@ def _made_anew(start: Path, user: str) -> list[str]:
 
 
 def _copies(start: Path) -> list[Path]:
-    return sorted((start / "data").iterdir())
+    """The copies of data; other things may lie beside them, or nothing at all."""
+    return sorted(one.parent for one in (start / "data").glob(f"*/{INTERACTIONS}"))
 
 
 def _rewrite(folder: Path, user: str) -> None:
