@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ownview.base.errors import DataError
 from ownview.data.interactions import Interactions
 from ownview.data.reading.readers import read
 
@@ -123,3 +124,46 @@ def test_a_number_of_an_order_is_known_as_it_is_abbreviated(tmp_path: Path) -> N
     lines = ["7;a;n;annulée", "7;a;p;", "8;b;n;payée", "8;b;p;"]
     assert len(rows(tmp_path, "N° de commande;N° client;Article;Statut", *lines)) == 2
     assert len(rows(tmp_path, "Nº pedido;Nº cliente;Artículo;Estado", *lines)) == 2
+
+
+def test_a_till_writes_date_and_time_apart(tmp_path: Path) -> None:
+    lines = ["01/02/2023,10:05:00,a,n", "01/13/2023,9:00 PM,a,p", "01/14/2023,11:00:30,b,n"]
+    data = rows(tmp_path, "Date,Time,Customer ID,Item", *lines)
+    assert data.timestamp is not None
+    assert data.timestamp.tolist() == [1672653900, 1673643600, 1673694030]
+    alone = rows(tmp_path, "Date,Customer ID,Item", "2023-01-02,a,n", "2023-01-13,a,p")
+    assert alone.timestamp is not None
+    assert alone.timestamp.tolist() == [1672617600, 1673568000]
+    named = rows(tmp_path, "Day,Hour,Customer ID,Item", "2023-01-02,10:05,a,n", "2023-01-13,11:05,a,p")
+    assert named.timestamp is not None
+    assert named.timestamp.tolist() == [1672617600, 1673568000]
+    both = read(tmp_path / "orders.csv", columns={"timestamp": "Day+Hour"})
+    assert both.timestamp is not None
+    assert both.timestamp.tolist() == [1672653900, 1673607900]
+
+
+def test_what_was_brought_back_is_told_by_the_type_of_a_row(tmp_path: Path) -> None:
+    lines = ["a,n,issue", "a,n,return", "a,p,issue", "b,n,issue", "b,n,renew"]
+    data = rows(tmp_path, "borrowernumber,itemnumber,type", *lines)
+    assert len(data) == 4
+    assert "--events issue counts those alone" in str(data.reading)
+    media = rows(tmp_path, "borrowernumber,itemnumber,type", "a,n,BOOK", "a,p,DVD", "b,n,BOOK")
+    assert (len(media), media.unread) == (3, ("type",))
+
+
+def test_rows_whose_second_column_is_a_time_are_refused_without_a_header(tmp_path: Path) -> None:
+    """Sessions of YOOCHOOSE: session, time, item, category; every time would be an item of its own."""
+    lines = ["1,2014-04-07T10:51:09.277Z,214536502,0", "1,2014-04-07T10:54:09.868Z,214536500,0"]
+    (tmp_path / "clicks.dat").write_text("\n".join([*lines, "2,2014-04-07T13:56:37.614Z,214536502,0"]))
+    with pytest.raises(DataError, match=r"second column holds times.*user=0,timestamp=1,item=2"):
+        read(tmp_path / "clicks.dat")
+    data = read(tmp_path / "clicks.dat", columns={"user": "0", "timestamp": "1", "item": "2"})
+    assert (data.num_items, len(data)) == (2, 3)
+
+
+def test_the_title_is_proposed_for_an_item_that_has_no_number(tmp_path: Path) -> None:
+    lines = [
+        f"prof{user},00:4{user}:10,{title}" for user in range(4) for title in ("Green Tea", "Tea Pot", "Sugar Jar")
+    ]
+    with pytest.raises(DataError, match="--columns 'user=Profile Name,item=Title'"):
+        rows(tmp_path, "Profile Name,Duration,Title", *lines)

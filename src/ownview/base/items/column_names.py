@@ -83,7 +83,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
     "quantity": (
         *("quantity", "qty", "orderqty", "quantityordered", "orderquantity", "lineitemquantity", "units"),
-        *("qtyordered", "quantityrefund"),
+        *("qtyordered", "quantityrefund", "productqty", "productquantity", "itemqty", "itemquantity"),
         *("menge", "anzahl", "stuck", "stueck", "quantite", "qte", "cantidad", "unidades", "quantita", "qta"),
         *("quantidade", "qtd", "qtde"),
     ),
@@ -113,7 +113,10 @@ TIME_WORDS = ("date", "time", "datum", "zeit", "fecha", "hora", "heure", "data",
 """Parts of a column's name that may mean a time; the values decide."""
 
 LIKELY_WORDS = {
-    "user": ("user", "nutzer", "kund", "custom", "client", "member", "mitglied", "reader", "leser", "person", "mail"),
+    "user": (
+        *("user", "nutzer", "kund", "custom", "client", "member", "mitglied", "reader", "leser", "person", "mail"),
+        *("klant", "klient", "profil", "account", "konto", "patron", "card", "karte", "carte", "tarjeta", "tessera"),
+    ),
     "item": ("item", "produ", "arti", "sku", "book", "buch", "medi", "film", "movie", "track", "song", "game", "code"),
 }
 """Parts of a column's name that may mean a person or a thing; enough for a proposal, not for taking it."""

@@ -23,6 +23,7 @@ _UNDONE = frozenset(
     {
         *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
         *("voided", "dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "failed", "retoure", "storno"),
+        "declined",
         *("ruckgabe", "rueckgabe", "storniert", "retourniert", "erstattet"),
         *("retour", "retourne", "retournee", "rembourse", "remboursee", "annule", "annulee"),
         *("devolucion", "devuelto", "devuelta", "cancelado", "cancelada", "anulado", "anulada", "reembolsado"),
@@ -36,17 +37,30 @@ _BACK_BESIDE = {"checkin": "checkout"}
 
 _STATUS = frozenset(
     {
-        *("status", "statut", "estado", "stato", "situacao", "auftragsstatus", "statutcommande"),
+        *("type", "typ", "tipo", "status", "statut", "estado", "stato", "situacao", "auftragsstatus", "statutcommande"),
         *("statutdelacommande", "estadopedido", "estadodelpedido", "statoordine", "statodellordine", "statusdopedido"),
     }
 )
-"""Columns that may tell whether an order was cancelled; their values decide."""
+"""Columns that may tell whether an order was cancelled, or an item brought back; their values decide."""
 
 _BOUGHT = frozenset(
     {
         *("purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"),
         *("paid", "completed", "wccompleted", "loan", "ausleihe", "pret", "prestito", "prestamo"),
-        *("shipped", "delivered", "bezahlt", "versandt", "geliefert", "paye", "payee", "expediee", "livree"),
+        *(
+            "issue",
+            "issued",
+            "sale",
+            "shipped",
+            "delivered",
+            "bezahlt",
+            "versandt",
+            "geliefert",
+            "paye",
+            "payee",
+            "expediee",
+            "livree",
+        ),
         *("pagado", "entregado", "pagato", "consegnato", "evaso", "pago", "entregue"),
     }
 )

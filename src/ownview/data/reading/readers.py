@@ -23,7 +23,7 @@ from ownview.data.reading.nulls import without_nulls
 from ownview.data.reading.orders import order_column, with_whole_orders
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.purchases import kept_quantities, status_of_orders, taken
-from ownview.data.reading.recognised import advice, time_columns, title_column
+from ownview.data.reading.recognised import advice, time_columns, title_column, with_its_date
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
@@ -115,7 +115,7 @@ def _interactions(
     titles, events = titles or own_titles, options.get("events", ())
     table = without_nulls(table, problems)
     where = _located(table, columns, titles is not None, problems)
-    where |= status_of_orders(table, where, events)
+    where |= status_of_orders(table, where, events) | with_its_date(table, where, columns or {})
     table = with_whole_orders(_called_by_titles(table, where, problems), where, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
@@ -217,6 +217,11 @@ def _note_instead(names: Mapping[str, str], problems: Problems) -> None:
 
 def _in_usual_order(table: Table, where: ColumnPlaces, problems: Problems) -> ColumnPlaces:
     """Positions where no column has a name: user, item and rating, unless the third are times; else refused."""
+    if time_columns(table, where["item"]):
+        raise DataError(
+            f"{table.path}: line 1: no header, and the second column holds times ({table.column(1)[0]!r}); expected "
+            "user, item, rating, timestamp, or column numbers such as user=0,timestamp=1,item=2"
+        )
     if "rating" not in where:
         return where
     place = where["rating"][0]

@@ -89,9 +89,9 @@ def timestamps(
 ) -> Column | None:
     """Whole seconds (fractions are cut down), or None where the column is empty from top to bottom.
 
-    Numbers and dates are accepted, but not both in one file; dates without a zone are UTC. Three
-    positions are year, month and day. Numbers that would be moments after the year 5138 in seconds are milliseconds,
-    microseconds or nanoseconds, as the middle one tells; 20231114 is a date.
+    Numbers and dates are accepted, but not both in one file; dates without a zone are UTC. Two positions are a date
+    and a time of the day, three are year, month and day. Numbers that would be moments after the year 5138 in seconds
+    are milliseconds, microseconds or nanoseconds, as the middle one tells; 20231114 is a date.
 
     Args:
         table: the rows.
@@ -156,6 +156,8 @@ def _time_text(table: Table, positions: list[int]) -> pl.Series:
     parts = [table.column(position) for position in positions]
     if len(parts) == 1:
         return parts[0]
+    if len(parts) == 2:
+        return (parts[0] + " " + parts[1]).str.strip_chars()
     year, *rest = parts
     text = year.str.zfill(4)
     for part in rest:
