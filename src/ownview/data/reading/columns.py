@@ -79,9 +79,9 @@ def header_place(*readings: Sequence[Sequence[str]]) -> int:
     """
     even = [rows for rows in readings if len({len(row) for row in rows}) == 1 and len(rows[0]) > 1]
     for needed in (len(REQUIRED), 1):
-        found = [place for rows in even or readings if (place := _header_in(rows, needed)) is not None]
-        if found:
-            return min(found)
+        headers = [place for rows in even or readings if (place := _header_in(rows, needed)) is not None]
+        if headers:
+            return min(headers)
     return 0
 
 

@@ -62,8 +62,8 @@ def with_its_date(table: Table, where: Mapping[str, Sequence[int]], columns: Map
     if len(times) != 1 or "timestamp" in columns or not _of_the_day(table.column(times[0])):
         return {}
     names = [bare_name(field) for field in table.header or ()]
-    found = (names.index(one) for one in ALIASES["timestamp"] if one in names and names.index(one) != times[0])
-    date = next(found, None)
+    others = (names.index(one) for one in ALIASES["timestamp"] if one in names and names.index(one) != times[0])
+    date = next(others, None)
     if date is None:
         return {}
     return {"timestamp": [date] if date in table.moments else [date, times[0]]}
