@@ -78,6 +78,21 @@ def test_nobody_is_called_null(tmp_path: Path) -> None:
     assert "cells that say NULL or \\N are taken as empty, in 'customer', 'product', 'quantity', ..." in data.reading
 
 
+def test_what_is_unknown_of_items_and_users_is_not_called_null(tmp_path: Path) -> None:
+    for name, text in {
+        "rows.csv": "user,item\na,n\na,p\nb,n\n",
+        "items.csv": "item,title,year\nn,Tea,1999\np,NULL,NULL\n",
+        "users.csv": "user,age\na,31\nb,\\N\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    data = read(tmp_path / "rows.csv", titles=tmp_path / "items.csv", users=tmp_path / "users.csv")
+    assert data.titles == ("Tea", "p")
+    assert data.about is not None
+    assert data.about.columns["year"] == ("1999", "")
+    assert data.about_users is not None
+    assert data.about_users.columns["age"] == ("31", "")
+
+
 @pytest.mark.parametrize(
     ("quantity", "number"),
     [
@@ -167,3 +182,14 @@ def test_the_title_is_proposed_for_an_item_that_has_no_number(tmp_path: Path) ->
     ]
     with pytest.raises(DataError, match="--columns 'user=Profile Name,item=Title'"):
         rows(tmp_path, "Profile Name,Duration,Title", *lines)
+
+
+@pytest.mark.parametrize(
+    ("took", "brought"),
+    [("Ausgeliehen am", "Zurückgegeben am"), ("Loaned on", "Due on"), ("Sale Date", "Date Shipped")],
+)
+def test_of_two_moments_the_one_counts_at_which_something_was_taken(took: str, brought: str, tmp_path: Path) -> None:
+    data = rows(tmp_path, f"Kunde,Film,{brought},{took}", "a,n,2024-01-09,2024-01-02", "a,p,2024-01-09,2024-01-03")
+    assert data.timestamp is not None
+    assert data.timestamp.tolist() == [1704153600, 1704240000]
+    assert f"column {took!r} holds times and is taken for the time" in data.reading

@@ -37,7 +37,7 @@ _WIDE, _MOSTLY = 8, 0.9
 
 _OF_ORDERS = (
     *("order", "purchase", "invoice", "event", "created", "sale", "sold"),
-    *("bestell", "kauf", "commande", "achat", "pedido"),
+    *("bestell", "kauf", "commande", "achat", "pedido", "leih", "lieh", "loan", "borrow", "issue", "watched", "played"),
 )
 
 
