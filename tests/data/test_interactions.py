@@ -173,7 +173,7 @@ def test_dates_of_python_are_seconds_in_utc() -> None:
 
 
 def test_a_column_of_titles_names_the_items() -> None:
-    items = {"item": [1, 2], "title": ["Green Tea", None]}
+    items: dict[str, list[Any]] = {"item": [1, 2], "title": ["Green Tea", None]}
     data = Interactions.from_frame("x", {"user": ["a"] * 3, "item": [1, 2, 3]}, items=items)
     assert (data.titles, data.titled) == (("Green Tea", "2", "3"), True)
     renamed = data.with_tables(items={"item": [1], "title": ["Another"]})
