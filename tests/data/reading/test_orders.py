@@ -193,3 +193,11 @@ def test_of_two_moments_the_one_counts_at_which_something_was_taken(took: str, b
     assert data.timestamp is not None
     assert data.timestamp.tolist() == [1704153600, 1704240000]
     assert f"column {took!r} holds times and is taken for the time" in data.reading
+
+
+def test_guests_who_are_all_called_0_are_noted(tmp_path: Path) -> None:
+    known = [f"{customer},{product}" for customer in range(1, 11) for product in "np"]
+    plain = rows(tmp_path, "customer_id,product", *known, "0,n", "0,p")
+    assert not plain.reading
+    shop = rows(tmp_path, "customer_id,product", *known, *(f"0,{product}" for product in "npqrs" * 4))
+    assert "user '0' has 20 of 40 rows" in str(shop.reading)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+import numpy as np
+
 from ownview.base.arguments import kinds_checked
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
@@ -63,6 +65,9 @@ class ReadingOptions(TypedDict, total=False):
 _OF_ROWS = ("quantity", "event", "cancelled")
 _OF_ITEMS = ("url", "image")
 """Columns that may stand in the interactions, beside those that are located for every source."""
+
+_GUESTS, _OFTEN = 0.05, 10
+"""Share of all rows, and times what people usually have, from which user 0 looks like all guests of a shop."""
 
 _TOLERABLE = 0.5
 """Share of rows without a user or an item beyond which a file is taken for misread."""
@@ -146,6 +151,7 @@ def _interactions(
         titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )
+    _note_guests(data, problems)
     return replace(
         data,
         clock=stamp is None or not count_rows(stamp),
@@ -314,6 +320,18 @@ def _about_items(
         if key in where
     }
     return ItemFile(columns["title"], columns)
+
+
+def _note_guests(data: Interactions, problems: Problems) -> None:
+    """Take note where user 0 has a large share of all rows: shops write 0 for who has no account."""
+    rows = [
+        int(count) for user, count in zip(data.users.tolist(), data.counts.tolist(), strict=True) if str(user) == "0"
+    ]
+    if rows and rows[0] >= max(_GUESTS * len(data), _OFTEN * float(np.median(data.counts))):
+        problems.note(
+            f"user '0' has {rows[0]:,} of {len(data):,} rows: where 0 stands for all guests, leave their rows out "
+            "of the file, for they count as one person"
+        )
 
 
 def _unread(table: Table, where: ColumnPlaces) -> tuple[str, ...]:
