@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pytest
 
@@ -54,3 +55,20 @@ def test_options_and_paths_reach_what_reads_files(function: Callable[..., Any], 
     for name, value in values.items():
         with pytest.raises(ov.OwnviewError, match="no such file"):
             function("nowhere.csv", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ov.page(cast("Any", 3)), "page: run is an int; expected Run or text or a path"),
+        (lambda: ov.export(cast("Any", 3), "out"), "export: run is an int; expected Run or text or a path"),
+        (lambda: ov.report([cast("Any", 3)]), "one of runs is an int; expected a run or its folder"),
+        (lambda: ov.read_lists(cast("Any", 3)), "read_lists: path is an int; expected text or a path"),
+        (lambda: ov.skew(cast("Any", "a"), cast("Any", "b")), "skew: one is a str; expected Run"),
+        (lambda: ov.trust(cast("Any", 3)), "trust: file is an int; expected text or a path"),
+    ],
+    ids=["page", "export", "report", "read_lists", "skew", "trust"],
+)
+def test_functions_about_runs_and_files_say_what_they_expect(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
+        call()

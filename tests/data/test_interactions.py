@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -145,3 +147,34 @@ def test_tables_of_rows_items_and_users_make_one_data(kind: str) -> None:
     ):
         with pytest.raises(DataError, match=message):
             Interactions.from_frame("shop", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("quantity", [0, 1], "x: quantity 0 in row 1; expected more than 0 of what was taken"),
+        ("quantity", [1, "two"], "x: quantity 'two' in row 2; expected a finite number in every row"),
+        ("rating", [1.0, float("inf")], "x: rating 'inf' in row 2; expected a finite number in every row"),
+        ("timestamp", ["2024-01-01"] * 2, "x: timestamp has values such as '2024-01-01'; expected whole seconds"),
+    ],
+)
+def test_values_that_are_none_are_refused(column: str, values: Any, message: str) -> None:
+    """A quantity of 0 would be gone once the data is stored and read again: it is a return there."""
+    with pytest.raises(DataError, match=re.escape(message)):
+        Interactions.from_frame("x", {"user": ["a", "b"], "item": [1, 1], column: values})
+
+
+def test_dates_of_python_are_seconds_in_utc() -> None:
+    zone = timezone(timedelta(hours=1))
+    moments = [datetime(2024, 1, 1, 1, tzinfo=zone), datetime(2024, 1, 1), date(2024, 1, 1)]
+    data = Interactions.from_frame("x", {"user": ["a"] * 3, "item": [1, 2, 3], "timestamp": moments})
+    assert data.timestamp is not None
+    assert data.timestamp.tolist() == [1704067200] * 3
+
+
+def test_a_column_of_titles_names_the_items() -> None:
+    items: dict[str, list[Any]] = {"item": [1, 2], "title": ["Green Tea", None]}
+    data = Interactions.from_frame("x", {"user": ["a"] * 3, "item": [1, 2, 3]}, items=items)
+    assert (data.titles, data.titled) == (("Green Tea", "2", "3"), True)
+    renamed = data.with_tables(items={"item": [1], "title": ["Another"]})
+    assert renamed.title(0) == "Green Tea"

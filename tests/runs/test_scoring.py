@@ -106,13 +106,20 @@ def test_a_run_of_lists_travels_and_is_measured_again(
     assert str(tmp_path) not in (tmp_path / "moved" / "experiment.toml").read_text()
     done = ownview("verify", tmp_path / "moved", "--again")
     assert done.code == 0, done.out + done.err
-    assert "lists in lists.parquet: SHA-256" in done.out
+    assert "lists in measured_lists.parquet: SHA-256" in done.out
     assert "run once more, every figure of every user is the same" in done.out
-    read = pl.read_parquet(tmp_path / "moved" / "lists.parquet")
-    read.filter(pl.col("rank") > 1).write_parquet(tmp_path / "moved" / "lists.parquet")
+    read = pl.read_parquet(tmp_path / "moved" / "measured_lists.parquet")
+    read.filter(pl.col("rank") > 1).write_parquet(tmp_path / "moved" / "measured_lists.parquet")
     changed = ownview("verify", tmp_path / "moved", "--again")
     assert changed.code == 1
-    assert "lists.parquet has changed" in changed.out
+    assert "measured_lists.parquet has changed" in changed.out
     assert "not what it says: files, method, again" in changed.err
-    (tmp_path / "moved" / "lists.parquet").unlink()
-    assert "its lists (lists.parquet or the like) are not there" in ownview("verify", tmp_path / "moved").out
+    (tmp_path / "moved" / "measured_lists.parquet").unlink()
+    assert "its lists (measured_lists.parquet or the like) are not there" in ownview("verify", tmp_path / "moved").out
+
+
+def test_lists_that_are_written_into_a_run_are_no_part_of_it(ownview: Callable[..., Outcome], tmp_path: Path) -> None:
+    run = ov.run("popularity", out=tmp_path / "run").folder.path
+    assert ownview("recommend", run, "--all", "-o", run / "lists.csv").code == 0
+    done = ownview("verify", run)
+    assert done.code == 0, done.out + done.err

@@ -14,6 +14,7 @@ import pytest
 
 from ownview.data import Interactions
 from ownview.sums.additions import update
+from ownview.sums.forgetting import people_of
 from ownview.sums.living import kept
 from tests.apart import Apart, killed_at_moment
 from tests.outcome import Outcome
@@ -126,3 +127,48 @@ def test_another_persons_name_does_not_end_what_was_begun(ownview: Callable[...,
     assert ownview("forget", str(PLACE), HER).code == 0
     assert not traces()
     assert not (PLACE / "forgetting").exists()
+
+
+def test_a_start_does_not_go_on_while_a_person_is_half_forgotten(ownview: Callable[..., Outcome]) -> None:
+    """The copy of the data may hold them still, and would bring them back into the model."""
+    grown(ownview)
+    shutil.copytree(PLACE / "data", "data")
+    assert ownview("forget", str(PLACE), HER).code == 0
+    (PLACE / "forgetting").write_text("ownview forget goes on here\n")
+    shutil.rmtree(PLACE / "data")
+    shutil.copytree("data", PLACE / "data")  # as if the kill had come before the copy
+    for more in ("", "u0,22,another,1800000002\n"):
+        with Path("shop.csv").open("a") as file:
+            file.write(more)
+        refused = ownview(*START)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "a person was being forgotten" in refused.err
+        assert "ownview forget place USER" in refused.err
+    assert HER not in people_of(PLACE / "model")
+    assert ownview("forget", str(PLACE), HER).code == 0
+    assert not traces()
+
+
+@pytest.mark.parametrize("folder", ["beside", "gone"])
+def test_what_a_file_browser_leaves_beside_the_copy_keeps_nobody(folder: str, ownview: Callable[..., Outcome]) -> None:
+    """The model forgets first, so that a copy that cannot be read would leave what can never be finished."""
+    if folder == "gone":
+        shutil.rmtree(PLACE / "data")
+    else:
+        (PLACE / "data" / ".DS_Store").write_bytes(b"\0\1")
+    gone = ownview("forget", str(PLACE), "u3")
+    assert gone.code == 0, gone.err
+    assert not (PLACE / "forgetting").exists()
+    assert ownview("forget", str(PLACE), "u3").code == 2
+
+
+COMMANDS = ("recommend --user u3", "update shop.csv", "sums show", "serve", "page -o page.html")
+
+
+def test_the_model_of_a_start_is_named_where_the_start_is_given(ownview: Callable[..., Outcome]) -> None:
+    for command in COMMANDS:
+        name, *others = command.split()
+        words = (name, *others[:1], str(PLACE), *others[1:]) if name == "sums" else (name, str(PLACE), *others)
+        refused = ownview(*words)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "did you mean 'place/model'?" in refused.err

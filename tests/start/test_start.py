@@ -233,6 +233,7 @@ def test_a_file_that_grew_goes_on_and_one_that_lost_rows_is_refused(ownview: Cal
     outcome = ownview(*QUICK, "--out", str(place))
     assert outcome.code == 0, outcome.err
     assert "shop.csv has grown: 3 new rows of 2 people (1 of them new) with 1 new items" in outcome.words
+    assert "comparison and report are of the file as it was" in outcome.words
     lists = pl.read_csv(place / "lists.csv")
     assert lists["user"].n_unique() == 41
     again = ownview(*QUICK, "--out", str(place))
@@ -242,6 +243,9 @@ def test_a_file_that_grew_goes_on_and_one_that_lost_rows_is_refused(ownview: Cal
     assert taken.code == 0, taken.err
     assert "removed: comparison" in taken.words
     assert not [path for path in place.rglob("*") if b"zyx-person" in bytes_of(path) or b"brand new" in bytes_of(path)]
+    with Path("shop.csv").open("a") as file:
+        file.write("u0,24,later,1800000002\n")
+    assert "comparison and report went when a person was forgotten" in ownview(*QUICK, "--out", str(place)).words
     rows = Path("shop.csv").read_text().splitlines()
     Path("shop.csv").write_text("\n".join([*rows[:1], *rows[2:]]) + "\n")
     refused = ownview(*QUICK, "--out", str(place))

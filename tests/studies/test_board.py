@@ -146,7 +146,7 @@ def test_a_run_that_was_changed_is_not_signed(tmp_path: Path, ownview: Callable[
 
 def test_keys_that_are_known_are_asked_for(signed: Path, ownview: Callable[..., Outcome], tmp_path: Path) -> None:
     one, keys = read_signed(signed), tmp_path / "keys.txt"
-    keys.write_text(f"# ours\n\n{one.public} {one.signer}\n")
+    keys.write_text(f"\ufeff# ours\n\n{one.public} {one.signer}\n", encoding="utf-8")
     assert ownview("board", "verify", signed, "--keys", keys).code == 0
     other = sign(signed.parent / "run", tmp_path / "other.pem", one.signer, tmp_path / "other.json")
     for words in (("verify",), ("page", "-o", tmp_path / "page.html")):
@@ -164,6 +164,20 @@ def test_lists_of_another_program_are_not_signed(ownview: Callable[..., Outcome]
     ov.score(tmp_path / "theirs.parquet", "goodbooks", out=tmp_path / "run")
     done = ownview("board", "sign", tmp_path / "run", "--key", tmp_path / "k.pem", "--name", "us")
     assert (done.code, "lists of another program" in done.err) == (2, True)
+
+
+def test_a_blend_of_finished_runs_is_not_signed_and_one_of_trained_parts_is(
+    ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    """Its parts are folders of the signer's machine, whose paths would travel."""
+    runs = [ov.run(name, out=tmp_path / name) for name in ("popularity", "markov")]
+    ov.blend(runs, out=tmp_path / "finished")
+    ov.run("blend", settings={"parts": ("popularity", "markov")}, out=tmp_path / "trained")
+    key = ("--key", tmp_path / "k.pem", "--name", "us", "-o", tmp_path / "r.json")
+    done = ownview("board", "sign", tmp_path / "finished", *key)
+    assert (done.code, "blends finished runs or files of this machine" in done.err) == (2, True)
+    assert ownview("board", "sign", tmp_path / "trained", *key).code == 0
+    assert str(tmp_path) not in (tmp_path / "r.json").read_text()
 
 
 def test_our_own_entries_hold_and_the_page_is_made_of_them(ownview: Callable[..., Outcome]) -> None:

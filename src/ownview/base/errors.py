@@ -80,7 +80,7 @@ def suggestion(name: str, choices: Iterable[str]) -> str:
     available = sorted({str(choice) for choice in choices})
     if not available:
         return ""
-    shown = ", ".join(available[:20])
+    shown = ", ".join(repr(one) if "," in one else one for one in available[:20])
     return nearest(name, available) or f"; choose from {shown}" + (", ..." if len(available) > 20 else "")
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import SettingError
 from ownview.base.files import is_file
 
@@ -88,6 +89,7 @@ def named_by_user(file: str | Path) -> None:
         process.permissions = replace(process.permissions, named=process.permissions.named | {Path(file).resolve()})
 
 
+@kinds_checked()
 def trust(file: str | Path) -> None:
     """Trust a Python file as it is now; what is no such file is passed over, the command that needs it says so."""
     path = Path(file)

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,14 @@ class Interactions:
         Columns are lists, arrays, or Series of pandas or Polars; times are whole numbers or dates.
         """
         users, items = _column(name, "users", users), _column(name, "items", items)
-        rating = None if rating is None else _column(name, "rating", rating).astype(np.float64)
-        timestamp = None if timestamp is None else _times(_column(name, "timestamp", timestamp))
-        quantity = None if quantity is None else _column(name, "quantity", quantity).astype(np.float64)
+        rating = None if rating is None else _numbers(name, "rating", rating)
+        timestamp = None if timestamp is None else _times(name, _column(name, "timestamp", timestamp))
+        quantity = None if quantity is None else _numbers(name, "quantity", quantity)
+        if quantity is not None and len(quantity) and quantity.min() <= 0:
+            row = int((quantity <= 0).argmax())
+            raise DataError(
+                f"{name}: quantity {quantity[row]:g} in row {row + 1}; expected more than 0 of what was taken"
+            )
         given = [one for one in (users, items, rating, timestamp, quantity) if one is not None]
         if len(set(map(len, given))) > 1:
             found = ", ".join(str(len(one)) for one in given)
@@ -270,7 +276,8 @@ class Interactions:
         """The same with what tables say of items (public) and of users (which stays with them), joined by id.
 
         Args:
-            items: by name [k] columns, one of them called item; a data frame will do. Other columns are of any kind.
+            items: by name [k] columns, one of them called item; a data frame will do. Other columns are of any kind;
+                one called title names the items where nothing has so far.
             users: likewise, one of them called user.
 
         Raises:
@@ -278,7 +285,10 @@ class Interactions:
         """
         found = self
         if items is not None:
-            found = replace(found, about=ItemTable.joined(self.name, "item", items, self.items.tolist()))
+            about = ItemTable.joined(self.name, "item", items, self.items.tolist())
+            named = zip(about.columns.get("title", ()), self.items.tolist(), strict=False)
+            titles = tuple(title or str(item) for title, item in named) or None
+            found = replace(found, about=about, titles=titles if self.titles is None else self.titles)
         if users is not None:
             found = replace(found, about_users=ItemTable.joined(self.name, "user", users, self.users.tolist()))
         return found
@@ -330,6 +340,40 @@ def _column(name: str, what: str, given: Any) -> IdArray:
     return found
 
 
-def _times(column: IdArray) -> IntArray:
-    """Seconds of dates; whole numbers as they are."""
-    return column.astype("datetime64[s]").astype(np.int64) if column.dtype.kind == "M" else column.astype(np.int64)
+def _numbers(name: str, what: str, given: Any) -> FloatArray:
+    """One finite number a row."""
+    column = _column(name, what, given)
+    try:
+        found = column.astype(np.float64)
+    except (TypeError, ValueError):
+        found = np.array([_number(value) for value in column.tolist()])
+    if not np.isfinite(found).all():
+        row = int((~np.isfinite(found)).argmax())
+        raise DataError(f"{name}: {what} {str(column[row])!r} in row {row + 1}; expected a finite number in every row")
+    return found
+
+
+def _number(value: Any) -> float:
+    """NaN for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _times(name: str, column: IdArray) -> IntArray:
+    """Seconds of dates (those without a zone are UTC); whole numbers as they are."""
+    if column.dtype.kind == "O" and all(isinstance(one, date) for one in column.tolist()):
+        column = np.array([_in_utc(one) for one in column.tolist()], dtype="datetime64[s]")
+    try:
+        return column.astype("datetime64[s]").astype(np.int64) if column.dtype.kind == "M" else column.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        shown = f"values such as {str(column[0])!r}"
+        raise DataError(f"{name}: timestamp has {shown}; expected whole seconds, or dates (datetime)") from None
+
+
+def _in_utc(moment: date) -> date:
+    """A date as it is; a time without a zone."""
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DataError, suggestion
 from ownview.base.files import make_folder
 from ownview.data.splitting.splits import Split
@@ -23,6 +24,7 @@ FORMS = ("plain", "lenskit", "recbole")
 _NAMES = {"user": ("user", "user_id"), "item": ("item", "item_id"), "score": ("score",), "rank": ("rank",)}
 
 
+@kinds_checked()
 def read_lists(path: str | Path) -> pl.DataFrame:
     """Columns user, item (as text) and rank (from 1, by user), in the order of users and ranks.
 
@@ -80,6 +82,7 @@ def _table(path: Path) -> pl.DataFrame:
     )
 
 
+@kinds_checked("lists")
 def write_lists(lists: pl.DataFrame, path: str | Path, form: str = "plain") -> None:
     """Write lists (user, item, rank, score; as `Run.recommend_many` returns them) for another program.
 

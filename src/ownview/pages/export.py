@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from safetensors.numpy import save
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.display.cells import as_cell
 from ownview.base.files import require_new, write_folder
 from ownview.pages.card import card
@@ -56,6 +57,7 @@ class Exported(NamedTuple):
     runtime: str = ""
 
 
+@kinds_checked()
 def export(
     run: Run | str | Path, out: str | Path, *, min_people: int = MIN_PEOPLE, data_dir: Path | None = None,
     new_items: Path | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
 from ownview.base.offline_page import as_script, offline_page
@@ -84,6 +85,7 @@ class Page(NamedTuple):
         )
 
 
+@kinds_checked()
 def page(
     run: Run | str | Path,
     out: str | Path = "page.html",

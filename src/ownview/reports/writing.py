@@ -30,6 +30,8 @@ def report(
     """
     if not isinstance(runs, Sequence) or isinstance(runs, str):
         raise SettingError(f"runs is {kind_of(runs)}; expected a list of runs or of their folders")
+    if wrong := [one for one in runs if not isinstance(one, Run | str | Path)]:
+        raise SettingError(f"one of runs is {kind_of(wrong[0])}; expected a run or its folder")
     require_free(Path(out), force=force)
     measured, _ = measured_among([one.folder.path if isinstance(one, Run) else Path(one) for one in runs])
     write_page(measured, Path(out), title)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, OwnviewError, SettingError, nearest_beside
 from ownview.base.trust import Permissions, inherit, permissions
-from ownview.runs.files.versions import CURRENT, in_use
+from ownview.runs.files.versions import CURRENT, in_use, model_within
 
 EXPORTED, FINISHED = "model.json", "result.json"
 """A file that is written last: of an exported folder, of a run."""
@@ -30,7 +30,7 @@ def is_exported(model: Path) -> bool:
         return True
     if (in_use(model) / FINISHED).is_file():
         return False
-    near = nearest_beside(
+    near = model_within(model) or nearest_beside(
         model, lambda entry: (entry / EXPORTED).is_file() or (entry / FINISHED).is_file() or (entry / CURRENT).is_file()
     )
     raise DataError(f"{model}: holds no model; expected the folder of a finished run or of ownview export{near}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ownview.data.reading.folders import digest_of
 from ownview.data.reading.readers import ReadingOptions, name_of, read
 from ownview.data.reading.source_text import require_source
 from ownview.start.suited import Selection
+from ownview.sums.starts import FORGETTING
 
 AUDIT, ATTACK, FIT, LISTS, REPORT, PAGE = "audit", "attack", "fit", "lists", "report", "page"
 """Parts of the work beside the runs."""
@@ -94,6 +96,11 @@ class StartFolder:
         return load(self.data)
 
     def _require_files(self) -> None:
+        if (self.path / FORGETTING).is_file():  # the copy of the data may hold the person still
+            raise OutputError(
+                f"{self.path}: a person was being forgotten when the command was cut off; expected the same once more "
+                f"before a start goes on: ownview forget {shlex.quote(str(self.path))} USER"
+            )
         if not self.file.is_dir():
             require_source(self.file)
         if self.titles is not None:

@@ -45,7 +45,7 @@ def grown(folder: StartFolder) -> Interactions | None:
         lost = counted(sum(gone.values()), "row")
         raise OutputError(
             f"{folder.path}: {lost} that it was begun with are not in {folder.file} any more; expected a file that "
-            "grew: choose another --out, or take people out with ownview forget"
+            "grew: choose another --out (orders cancelled since are gone, too), or take people out with ownview forget"
         )
     return data
 

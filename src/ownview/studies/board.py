@@ -21,6 +21,7 @@ from ownview.base.errors import DataError, OutputError
 from ownview.base.files import is_file, make_folder, sha256_of, write_json, write_text
 from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
+from ownview.blends.blend import Blend, Part
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.manifest import fingerprints, read_manifest
@@ -99,8 +100,8 @@ def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
         )
     if "test" not in one.result:
         raise OutputError(f"{place}: has no test figure; expected a measured run")
-    if is_of_lists(one.experiment):
-        raise OutputError(f"{place}: measures lists of another program, which a result file cannot make again")
+    if why := _stays(one.experiment):
+        raise OutputError(f"{place}: {why}, which a result file cannot make again")
     if out.exists():
         raise OutputError(f"{out}: already exists; choose another --out")
     sources = {
@@ -117,6 +118,19 @@ def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
     signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": public_text(private)}}
     write_json(out, {**signed, "signature": signature(private, _canonical(signed))})
     return out
+
+
+def _stays(experiment: Experiment) -> str:
+    """What a run rests on that no result file holds, in words; empty where it is nothing but data."""
+    if is_of_lists(experiment):
+        return "measures lists of another program"
+    if experiment.protocol.split_folder:
+        return f"is measured on split files of a folder ({Path(experiment.protocol.split_folder).name})"
+    model = experiment.model() if experiment.method.lower() == Blend.name else None
+    parts = [Part.read(text) for text in model.parts] if isinstance(model, Blend) else []
+    if any(part.folder or part.method.endswith(".py") for part in parts):
+        return "blends finished runs or files of this machine"
+    return ""
 
 
 def read_signed(path: str | Path) -> Signed:

@@ -77,7 +77,7 @@ def known_keys(path: Path) -> Mapping[str, str]:
     if not path.is_file() or path.stat().st_size > _MOST:
         raise DataError(f"{path}: no file of known keys of at most {_MOST:,} bytes")
     found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
         key, _, name = line.strip().partition(" ")
         if not key or key.startswith("#"):
             continue

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import OutputError
 from ownview.data.interactions import Interactions
 from ownview.registry import enough_rounds
@@ -66,8 +67,8 @@ def write_trained(place: Path, run: Run, data: Interactions, rounds: int | None)
     Finishing(experiment, setup.split, setup.rankers[1], trainer, None).write(training.run(), folder)
     seconds = f"{time.perf_counter() - begun:.1f} s"
     if anew:
-        return f"trained anew for {experiment.rounds} rounds ({why}), {seconds}"
-    return f"trained on for {experiment.rounds - done} rounds, {seconds}"
+        return f"trained anew for {counted(experiment.rounds, 'round')} ({why}), {seconds}"
+    return f"trained on for {counted(experiment.rounds - done, 'round')}, {seconds}"
 
 
 def _items(run: Run) -> int:

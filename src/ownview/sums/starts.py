@@ -16,7 +16,7 @@ from ownview.sums.living import Changed
 
 _RECORD, _MODEL, _COMPARED = "start.json", "model", ("comparison", "report.html", "verdict.json", "plan.json")
 _LISTS, _PAGE = "lists.csv", "page.html"
-_BEGUN = "forgetting"
+FORGETTING = "forgetting"
 """A file that is there from right before the model changes until nothing is left to be done; it names no one."""
 
 _LONG = 10
@@ -33,7 +33,7 @@ def forget_everywhere(place: Path, user: str) -> tuple[Changed, Path, list[str]]
     start = place if (place / _RECORD).is_file() else place.parent
     if not (start / _RECORD).is_file():
         return *forget_user(place, user), []
-    model, mark = start / _MODEL, start / _BEGUN
+    model, mark = start / _MODEL, start / FORGETTING
     try:
         changed, receipt = forget_user(model, user, begun=lambda: write_text(mark, "ownview forget goes on here\n"))
     except UnknownNameError:
@@ -73,7 +73,8 @@ def _made_anew(start: Path, user: str) -> list[str]:
 
 
 def _copies(start: Path) -> list[Path]:
-    return sorted((start / "data").iterdir())
+    """The copies of data; other things may lie beside them, or nothing at all."""
+    return sorted(one.parent for one in (start / "data").glob(f"*/{INTERACTIONS}"))
 
 
 def _rewrite(folder: Path, user: str) -> None:

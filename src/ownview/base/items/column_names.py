@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_NUMBERED = re.compile(r"^(n[°º]|№)\s*(de |d['’])?")
 RECBOLE_TYPE = re.compile(r":(token|float|token_seq|float_seq)$")
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -17,7 +18,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("customernumber", "customerno", "custid", "clientid", "client", "visitorid", "buyerid", "shopperid"),
         *("householdid", "householdkey", "subscriberid", "listenerid", "profileid", "patronid", "borrowerid"),
         *("readerid", "personid", "customeremail", "useremail", "email", "username", "login"),
-        *("billingemail", "emailbilling", "customeruserid", "patronnumber", "borrowernumber", "cardnumber", "patron"),
+        *("buyeremail", "billingemail", "emailbilling"),
+        *("customeruserid", "patronnumber", "borrowernumber", "cardnumber", "patron"),
         *("borrower", "person"),
         *("kundennummer", "kundennr", "kundenid", "kunde", "nutzerid", "nutzer", "benutzerid", "benutzer"),
         *("benutzernummer", "lesernummer", "lesernr", "leserid", "leser", "mitgliedsnummer", "mitgliedsnr", "mitglied"),
@@ -34,6 +36,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("stockcode", "sku", "productsku", "lineitemsku", "variantsku", "productcode", "itemcode", "itemnumber"),
         *("itemno", "articlenumber", "articleno", "ean", "upc", "gtin", "product", "businessid", "articleid"),
         *("newsid", "gameid", "appid", "videoid", "recipeid", "courseid", "showid", "animeid", "podcastid"),
+        *("listingid", "venueid", "poiid"),
         *("artikelnummer", "artikelnr", "artikelid", "produktnummer", "produktid", "artikel", "produkt", "buch"),
         *("mediennummer", "mediennr", "medienid", "biblionumber", "itembarcode", "barcode", "spotifytrackuri"),
         *("idarticle", "codearticle", "refarticle", "idproduit", "codeproduit", "refproduit", "article", "produit"),
@@ -80,6 +83,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
     "quantity": (
         *("quantity", "qty", "orderqty", "quantityordered", "orderquantity", "lineitemquantity", "units"),
+        *("qtyordered", "quantityrefund", "productqty", "productquantity", "itemqty", "itemquantity"),
         *("menge", "anzahl", "stuck", "stueck", "quantite", "qte", "cantidad", "unidades", "quantita", "qta"),
         *("quantidade", "qtd", "qtde"),
     ),
@@ -87,6 +91,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("invoiceno", "invoice", "invoicenumber", "invoiceid", "orderid", "ordernumber", "orderno", "transactionid"),
         *("rechnungsnummer", "rechnungsnr", "bestellnummer", "numerofacture", "facture", "numerocommande"),
         *("numeropedido", "pedido", "factura", "numeroordine", "ordine", "fattura", "fatura"),
+        *("numerodecommande", "numerodefacture", "numerodepedido", "numerodopedido", "numerodelordine"),
     ),
     "event": (
         *("eventtype", "event", "eventname", "action", "interactiontype", "behavior", "behaviortype", "orderstatus"),
@@ -94,7 +99,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("ereignis", "evenement", "evento", "aktion", "azione", "acao", "bestellstatus"),
         *("vorgang", "vorgangsart", "buchungsart", "transactiontype"),
     ),
-    "cancelled": ("cancelledat", "canceledat", "cancelledon", "canceledon", "storniertam", "annulele"),
+    "cancelled": (
+        *("cancelledat", "canceledat", "cancelledon", "canceledon", "cancelleddate", "canceleddate", "storniertam"),
+        *("stornodatum", "annulele", "dateannulation", "datedannulation", "fechacancelacion", "fechadecancelacion"),
+        *("dataannullamento", "datadiannullamento", "datacancelamento", "datadecancelamento"),
+    ),
 }
 
 SESSIONS = frozenset({"sessionid", "session", "usersession", "sitzung", "sesion", "sessione"})
@@ -104,7 +113,10 @@ TIME_WORDS = ("date", "time", "datum", "zeit", "fecha", "hora", "heure", "data",
 """Parts of a column's name that may mean a time; the values decide."""
 
 LIKELY_WORDS = {
-    "user": ("user", "nutzer", "kund", "custom", "client", "member", "mitglied", "reader", "leser", "person", "mail"),
+    "user": (
+        *("user", "nutzer", "kund", "custom", "client", "member", "mitglied", "reader", "leser", "person", "mail"),
+        *("klant", "klient", "profil", "account", "konto", "patron", "card", "karte", "carte", "tarjeta", "tessera"),
+    ),
     "item": ("item", "produ", "arti", "sku", "book", "buch", "medi", "film", "movie", "track", "song", "game", "code"),
 }
 """Parts of a column's name that may mean a person or a thing; enough for a proposal, not for taking it."""
@@ -113,8 +125,8 @@ LIKELY_WORDS = {
 def bare_name(field: str) -> str:
     """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'.
 
-    A # at its end is a number: 'Item #' is 'itemnumber'.
+    A # at its end is a number: 'Item #' is 'itemnumber'; so is N° or Nº in front: 'N° de client' is 'numeroclient'.
     """
-    text = unicodedata.normalize("NFKD", RECBOLE_TYPE.sub("", field.strip()).casefold())
-    text = re.sub("#$", "number", text)
+    text = _NUMBERED.sub("numero", RECBOLE_TYPE.sub("", field.strip()).casefold())
+    text = re.sub("#$", "number", unicodedata.normalize("NFKD", text))
     return "".join(one for one in text if one.isalnum())

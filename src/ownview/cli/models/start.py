@@ -141,7 +141,9 @@ def _go_on(console: Console, folder: StartFolder, data: Interactions, k: int) ->
     console.print(f"  {folder.lists}: lists of {counted(found.users, 'user')}", soft_wrap=True, markup=False)
     written = f"left out: {found.left_out}" if found.left_out else str(folder.page)
     console.print(f"  {written}", soft_wrap=True, markup=False)
-    console.print("  comparison and report are of the file as it was; another --out compares anew", markup=False)
+    before = "comparison and report are of the file as it was"
+    remark = before if folder.report.is_file() else "comparison and report went when a person was forgotten"
+    console.print(f"  {remark}; another --out compares anew", markup=False)
 
 
 def _describe(console: Console, steps: Steps) -> None:

@@ -67,19 +67,31 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
     return not any(map(_NUMBER.fullmatch, fields)) and not any(read_dates(fields, None).seconds.values())
 
 
-def header_place(rows: Sequence[Sequence[str]]) -> int:
+def header_place(*readings: Sequence[Sequence[str]]) -> int:
     """Which of a file's first rows names user and item, or one of them, where a report's title is above it; else 0.
 
-    What stands above fills at most half as many fields as the header does: rows of data do not.
+    What stands above fills at most half as many fields as the header does: rows of data do not. One of the two is
+    enough only where the rows below are as wide: else a title such as 'The Book of Tea', parted by blanks, would do.
+
+    Args:
+        readings: the same rows, parted by every separator that may be meant; only those that part all rows evenly are
+            looked at, where there are such.
     """
-    filled = [sum(bool(field.strip()) for field in row) for row in rows]
+    even = [rows for rows in readings if len({len(row) for row in rows}) == 1 and len(rows[0]) > 1]
     for needed in (len(REQUIRED), 1):
-        for place, row in enumerate(rows):
-            if len(_by_alias(row, REQUIRED)) >= needed:
-                if 2 * max(filled[:place], default=0) <= filled[place] and (needed > 1 or filled[place] > 2):
-                    return place
-                break
+        headers = [place for rows in even or readings if (place := _header_in(rows, needed)) is not None]
+        if headers:
+            return min(headers)
     return 0
+
+
+def _header_in(rows: Sequence[Sequence[str]], needed: int) -> int | None:
+    filled = [sum(bool(field.strip()) for field in row) for row in rows]
+    place = next((place for place, row in enumerate(rows) if len(_by_alias(row, REQUIRED)) >= needed), None)
+    if place is None or 2 * max(filled[:place], default=0) > filled[place]:
+        return None
+    wide = filled[place] > 2 and len({len(row) for row in rows[place:]}) == 1
+    return place if needed > 1 or wide else None
 
 
 def locate(

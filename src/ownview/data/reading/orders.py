@@ -98,7 +98,8 @@ def _moments(column: pl.Series) -> pl.Series:
     """[r] whether a cell is a moment that a shop's clock has shown: not the beginning of 1970, and no end of times."""
     given = column.unique().to_list()
     dates = read_dates(given, None).seconds
-    return column.is_in([one for one in given if EARLIEST <= (dates.get(one) or _seconds(one)) < LATEST])
+    # The number first: some milliseconds can be read as a date, such as 1700010100000.
+    return column.is_in([one for one in given if EARLIEST <= (_seconds(one) or dates[one] or 0) < LATEST])
 
 
 def _seconds(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,17 +23,45 @@ _UNDONE = frozenset(
     {
         *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
         *("voided", "dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "failed", "retoure", "storno"),
-        *("ruckgabe", "rueckgabe", "checkin"),
-        *("storniert", "retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso"),
-        *("annullato", "devolucao"),
+        "declined",
+        *("ruckgabe", "rueckgabe", "storniert", "retourniert", "erstattet"),
+        *("retour", "retourne", "retournee", "rembourse", "remboursee", "annule", "annulee"),
+        *("devolucion", "devuelto", "devuelta", "cancelado", "cancelada", "anulado", "anulada", "reembolsado"),
+        *("reso", "annullato", "annullata", "rimborsato", "devolucao", "devolvido"),
     }
 )
 """Events that take something back."""
+
+_BACK_BESIDE = {"checkin": "checkout"}
+"""Events that take something back where there is the other one: elsewhere people check in at places."""
+
+_STATUS = frozenset(
+    {
+        *("type", "typ", "tipo", "status", "statut", "estado", "stato", "situacao", "auftragsstatus", "statutcommande"),
+        *("statutdelacommande", "estadopedido", "estadodelpedido", "statoordine", "statodellordine", "statusdopedido"),
+    }
+)
+"""Columns that may tell whether an order was cancelled, or an item brought back; their values decide."""
 
 _BOUGHT = frozenset(
     {
         *("purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"),
         *("paid", "completed", "wccompleted", "loan", "ausleihe", "pret", "prestito", "prestamo"),
+        *(
+            "issue",
+            "issued",
+            "sale",
+            "shipped",
+            "delivered",
+            "bezahlt",
+            "versandt",
+            "geliefert",
+            "paye",
+            "payee",
+            "expediee",
+            "livree",
+        ),
+        *("pagado", "entregado", "pagato", "consegnato", "evaso", "pago", "entregue"),
     }
 )
 """Events that are surely meant, where others may be looks."""
@@ -42,6 +71,32 @@ _CANCELLED = r"^[Cc]\d{4,}$"
 
 _MOST_KINDS = 50
 """Kinds of events; a column with more of them is none of events."""
+
+
+def status_of_orders(table: Table, where: Mapping[str, Sequence[int]], events: Sequence[str]) -> dict[str, list[int]]:
+    """The column of events where none is called so: a status by which some orders were cancelled, or that is asked for.
+
+    Args:
+        table: the rows.
+        where: positions of the columns that are known.
+        events: kinds that count, as they were asked for; may be empty.
+    """
+    if "event" in where or table.header is None:
+        return {}
+    read = {place for places in where.values() for place in places}
+    for place, name in enumerate(map(bare_name, table.header)):
+        if name in _STATUS and place not in read:
+            kinds = table.column(place).unique()
+            if len(kinds) <= _MOST_KINDS and (events or _undone(kinds.to_list())):
+                return {"event": [place]}
+    return {}
+
+
+def _undone(kinds: Sequence[str]) -> list[str]:
+    """Of kinds of events, those that take something back."""
+    bare = {one: bare_name(one).removeprefix("wc") for one in kinds}
+    there = set(bare.values())
+    return [one for one, name in bare.items() if name in _UNDONE or _BACK_BESIDE.get(name) in there]
 
 
 def taken(table: Table, where: Mapping[str, Sequence[int]], events: Sequence[str], problems: Problems) -> pl.Series:
@@ -114,13 +169,14 @@ def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str],
         return wanted
     if len(counts) > _MOST_KINDS:
         return kept
-    undone = [one for one in counts if bare_name(one).removeprefix("wc") in _UNDONE]
+    undone = _undone(list(counts))
     back = column.is_in(undone)
     advice = "expected an event that takes something"
     note_rows(problems, table, position, back & kept, "rows that take something back", "event", advice, refused=False)
     left = {one: number for one, number in counts.items() if one not in undone}
     if len(left) > 1:
         listed = ", ".join(f"{one or 'none'} {number:,}" for one, number in list(left.items())[:6])
-        bought = next((one for one in left if bare_name(one) in _BOUGHT), list(left)[-1])
+        named = [one for one in left if one]
+        bought = shlex.quote(next((one for one in named if bare_name(one) in _BOUGHT), named[-1]))
         problems.note(f"all kinds of events count as taken ({listed}); --events {bought} counts those alone")
     return ~back

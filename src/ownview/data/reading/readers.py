@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+import numpy as np
+
 from ownview.base.arguments import kinds_checked
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
@@ -19,10 +21,11 @@ from ownview.data.reading import values
 from ownview.data.reading.columns import LEFT_OUT, REQUIRED, MissingColumnError, has_header, locate, locate_known
 from ownview.data.reading.date_forms import ORDERS
 from ownview.data.reading.folders import folder_tables
+from ownview.data.reading.nulls import without_nulls
 from ownview.data.reading.orders import order_column, with_whole_orders
 from ownview.data.reading.problems import Problems
-from ownview.data.reading.purchases import kept_quantities, taken
-from ownview.data.reading.recognised import advice, time_columns, title_column
+from ownview.data.reading.purchases import kept_quantities, status_of_orders, taken
+from ownview.data.reading.recognised import advice, time_columns, title_column, with_its_date
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
@@ -62,6 +65,9 @@ class ReadingOptions(TypedDict, total=False):
 _OF_ROWS = ("quantity", "event", "cancelled")
 _OF_ITEMS = ("url", "image")
 """Columns that may stand in the interactions, beside those that are located for every source."""
+
+_GUESTS, _OFTEN = 0.05, 10
+"""Share of all rows, and times what people usually have, from which user 0 looks like all guests of a shop."""
 
 _TOLERABLE = 0.5
 """Share of rows without a user or an item beyond which a file is taken for misread."""
@@ -111,12 +117,14 @@ def _interactions(
     columns, dates = options.get("columns"), options.get("dates")
     problems = Problems(path, options.get("tolerant", False))
     table, own_titles = _table(path, options, problems)
-    titles = titles or own_titles
+    titles, events = titles or own_titles, options.get("events", ())
+    table = without_nulls(table, problems)
     where = _located(table, columns, titles is not None, problems)
+    where |= status_of_orders(table, where, events) | with_its_date(table, where, columns or {})
     table = with_whole_orders(_called_by_titles(table, where, problems), where, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
-        table = table.keeping(taken(table, where, options.get("events", ()), problems))
+        table = table.keeping(taken(table, where, events, problems))
     if not table.frame.height:
         problems.require_sound()
         raise DataError(f"{path}: no row is left of what could be read: {'; '.join(problems.sentences())}")
@@ -143,6 +151,7 @@ def _interactions(
         titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )
+    _note_guests(data, problems)
     return replace(
         data,
         clock=stamp is None or not count_rows(stamp),
@@ -214,6 +223,11 @@ def _note_instead(names: Mapping[str, str], problems: Problems) -> None:
 
 def _in_usual_order(table: Table, where: ColumnPlaces, problems: Problems) -> ColumnPlaces:
     """Positions where no column has a name: user, item and rating, unless the third are times; else refused."""
+    if time_columns(table, where["item"]):
+        raise DataError(
+            f"{table.path}: line 1: no header, and the second column holds times ({table.column(1)[0]!r}); expected "
+            "user, item, rating, timestamp, or column numbers such as user=0,timestamp=1,item=2"
+        )
     if "rating" not in where:
         return where
     place = where["rating"][0]
@@ -306,6 +320,18 @@ def _about_items(
         if key in where
     }
     return ItemFile(columns["title"], columns)
+
+
+def _note_guests(data: Interactions, problems: Problems) -> None:
+    """Take note where user 0 has a large share of all rows: shops write 0 for who has no account."""
+    rows = [
+        int(count) for user, count in zip(data.users.tolist(), data.counts.tolist(), strict=True) if str(user) == "0"
+    ]
+    if rows and rows[0] >= max(_GUESTS * len(data), _OFTEN * float(np.median(data.counts))):
+        problems.note(
+            f"user '0' has {rows[0]:,} of {len(data):,} rows: where 0 stands for all guests, leave their rows out "
+            "of the file, for they count as one person"
+        )
 
 
 def _unread(table: Table, where: ColumnPlaces) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,8 @@ _WIDE, _MOSTLY = 8, 0.9
 """Columns from which a table may have an item in each, and the share of its cells that are then empty or marks."""
 
 _OF_ORDERS = (
-    *("order", "purchase", "invoice", "event", "created", "sold", "bestell", "kauf", "commande", "achat", "pedido"),
+    *("order", "purchase", "invoice", "event", "created", "sale", "sold"),
+    *("bestell", "kauf", "commande", "achat", "pedido", "leih", "lieh", "loan", "borrow", "issue", "watched", "played"),
 )
 
 
@@ -47,6 +48,30 @@ def time_columns(table: Table, unread: Sequence[int]) -> list[int]:
         named = [place for place in found if any(word in bare_name(table.name(place)) for word in _OF_ORDERS)]
         found = named or found
     return found
+
+
+def with_its_date(table: Table, where: Mapping[str, Sequence[int]], columns: Mapping[str, str]) -> dict[str, list[int]]:
+    """Date and time of day, where the column of times says hours alone and another one the day, as tills write them.
+
+    Args:
+        table: the rows.
+        where: positions of the columns that are known.
+        columns: the mapping that was asked for; a time that it names is taken as it is.
+    """
+    times = list(where.get("timestamp", ()))
+    if len(times) != 1 or "timestamp" in columns or not _of_the_day(table.column(times[0])):
+        return {}
+    names = [bare_name(field) for field in table.header or ()]
+    others = (names.index(one) for one in ALIASES["timestamp"] if one in names and names.index(one) != times[0])
+    date = next(others, None)
+    if date is None:
+        return {}
+    return {"timestamp": [date] if date in table.moments else [date, times[0]]}
+
+
+def _of_the_day(column: pl.Series) -> bool:
+    given = column.filter(column != "")[:_LOOKED_AT]
+    return len(given) > 0 and bool(given.str.contains(r"^\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$").all())
 
 
 def title_column(table: Table, item: int, unread: Iterable[int]) -> int | None:
@@ -81,7 +106,10 @@ def _likely_ids(table: Table) -> str:
     names = [bare_name(table.name(place)) for place in range(table.frame.width)]
     no_ids = {name for key in _NO_IDS for name in ALIASES[key]}
     columns = {place: table.column(place)[:_MANY] for place, name in enumerate(names) if name not in no_ids}
-    known = locate_known(table.header or [], REQUIRED)
+    header = table.header or []
+    known = {**locate_known(header, REQUIRED)}
+    if "item" not in known and (titles := locate_known(header, ("title",), but="name")):
+        known["item"] = titles["title"]
     called = {place for place, column in columns.items() if "user" in known and _may_be_things(column)}
     likely = [place for place, column in columns.items() if place in called or _may_be_ids(table, place, column)]
 

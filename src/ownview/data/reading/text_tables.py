@@ -59,12 +59,19 @@ def text_table(source: SourceText, separator: str | None, is_header: IsHeader, p
 def _from_header(source: SourceText, separators: Sequence[str], problems: Problems) -> SourceText:
     """The text without the title of a report above its header."""
     lines = source.content[: 1 << 16].decode("utf-8", "ignore").split("\n")[:_ABOVE]
-    above = max(header_place([[cell.strip('"') for cell in line.split(one)] for line in lines]) for one in separators)
+    lines = lines[:-1] if len(lines) > 1 and not lines[-1] else lines
+    above = header_place(*([_cells(line, one) for line in lines] for one in separators))
     if above:
         problems.note(f"{counted(above, 'line')} above the header, not read")
     for _ in range(above):
         source = source.without_first_line()
     return source
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if len(separator) > 1:
+        return line.split(separator)
+    return next(csv.reader([line], delimiter=separator), [""])
 
 
 def _detected_separator(source: SourceText) -> str:

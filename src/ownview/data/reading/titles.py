@@ -12,6 +12,7 @@ from ownview.base.errors import DataError
 from ownview.base.items.item_table import MOST_COLUMNS, ByItem, require_columns
 from ownview.data.interactions import IdArray
 from ownview.data.reading.columns import locate_known, named
+from ownview.data.reading.nulls import without_nulls
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.source_text import read_bytes
 from ownview.data.reading.tables import read_table
@@ -43,7 +44,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     require_narrow(path)
     problems = Problems(path, tolerant=True)
     known = set(map(str, items.tolist()))
-    table = read_table(path, None, lambda row: row[0].strip() not in known, problems)
+    table = without_nulls(read_table(path, None, lambda row: row[0].strip() not in known, problems), problems)
     width = table.frame.width
     header = table.header or ["item", "title", *(f"column {place}" for place in range(2, width))][:width]
     require_columns(str(path), header)

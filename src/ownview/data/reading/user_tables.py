@@ -12,6 +12,7 @@ from ownview.base.errors import DataError
 from ownview.base.items.item_table import ItemTable, require_columns
 from ownview.data.interactions import Interactions
 from ownview.data.reading.columns import locate_known, named
+from ownview.data.reading.nulls import without_nulls
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import require_narrow
@@ -38,7 +39,7 @@ def read_users(path: Path, users: Sequence[Any]) -> UserFile:
     """
     require_narrow(path)
     problems = Problems(path, tolerant=True)
-    table = read_table(path, None, lambda row: True, problems)
+    table = without_nulls(read_table(path, None, lambda row: True, problems), problems)
     header = [name.strip() for name in table.header or []]
     require_columns(str(path), header)
     where = locate_known(header, ("user",))

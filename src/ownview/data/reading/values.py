@@ -24,6 +24,14 @@ _WHOLE_DATES = r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3]
 """20231114 and 20231114221300, which a clock of seconds shows in 1970 or never."""
 
 
+_GROUPED = (
+    (r"^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?\d{1,3}(\.\d{3}){2,}$", r"\.", ","),
+    (r"^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}(,\d{3}){2,}$", ",", r"\."),
+    (r"^[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})+([.,]\d+)?$", r"[ \u00a0\u202f'’]", ","),
+)
+"""Numbers with marks between groups of three: how they look, the mark, and the point."""
+
+
 class Column(NamedTuple):
     """values: [r] numbers, null where none could be read; bad: [r] rows that cannot stay."""
 
@@ -49,11 +57,18 @@ def ids(column: pl.Series) -> IdArray:
 
 
 def numbers(column: pl.Series) -> pl.Series:
-    """Finite floats, null for what is none; a comma may stand for the point: '4,5'."""
+    """Finite floats, null for what is none; a comma may stand for the point, and groups are known: '4,5', '1.200,00'.
+
+    A single group may be a fraction: '1,200' is 1.2.
+    """
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
     plain = column.str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2")
     number = plain.cast(pl.Float64, strict=False)
+    if bool((number.is_null() & (column != "")).any()):
+        for grouped, mark, point in _GROUPED:
+            whole = column.str.replace_all(mark, "").str.replace(point, ".").cast(pl.Float64, strict=False)
+            number = pl.select(pl.when(column.str.contains(grouped)).then(whole).otherwise(number)).to_series()
     return pl.select(pl.when(number.is_finite()).then(number)).to_series()
 
 
@@ -74,9 +89,9 @@ def timestamps(
 ) -> Column | None:
     """Whole seconds (fractions are cut down), or None where the column is empty from top to bottom.
 
-    Numbers and dates are accepted, but not both in one file; dates without a zone are UTC. Three
-    positions are year, month and day. Numbers that would be moments after the year 5138 in seconds are milliseconds,
-    microseconds or nanoseconds, as the middle one tells; 20231114 is a date.
+    Numbers and dates are accepted, but not both in one file; dates without a zone are UTC. Two positions are a date
+    and a time of the day, three are year, month and day. Numbers that would be moments after the year 5138 in seconds
+    are milliseconds, microseconds or nanoseconds, as the middle one tells; 20231114 is a date.
 
     Args:
         table: the rows.
@@ -141,6 +156,8 @@ def _time_text(table: Table, positions: list[int]) -> pl.Series:
     parts = [table.column(position) for position in positions]
     if len(parts) == 1:
         return parts[0]
+    if len(parts) == 2:
+        return (parts[0] + " " + parts[1]).str.strip_chars()
     year, *rest = parts
     text = year.str.zfill(4)
     for part in rest:

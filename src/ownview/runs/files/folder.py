@@ -50,7 +50,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.entropy import NoiseKey
 from ownview.runs.files.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
 from ownview.runs.files.tensor_files import read_tensors, write_tensors
-from ownview.runs.files.versions import FILES, in_use
+from ownview.runs.files.versions import FILES, in_use, model_within
 
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
 """Of descriptions of tensors."""
@@ -96,7 +96,7 @@ class RunFolder:
         if not is_file(path / "experiment.toml") and not path.exists():
             raise no_such_run(path)
         if not is_file(path / "experiment.toml"):
-            raise OutputError(f"{path}: not a run folder: it has no experiment.toml")
+            raise OutputError(f"{path}: not a run folder: it has no experiment.toml{model_within(path)}")
         return cls(path)
 
     @property

@@ -16,7 +16,7 @@ from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.sources import python_files, with_imports
 
 MANIFEST = "manifest.json"
-LISTS = "lists"
+LISTS = "measured_lists"
 """Name of the file of lists where a run measures those of another program; its ending is that of their form."""
 _COVERED = (
     "experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "privacy.json", "result.json",

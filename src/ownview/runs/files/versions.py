@@ -24,6 +24,8 @@ from ownview.base.errors import OutputError
 from ownview.base.files import is_file, make_folder, sync_folder, write_text, writing
 
 CURRENT, VERSIONS = "current", "versions"
+MODEL = "model"
+"""Where the folder of a start has its model."""
 FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("attack.json", "privacy.json", "noise.key"),
@@ -53,6 +55,13 @@ def in_use(model: Path) -> Path:
 def model_folder(place: Path) -> Path:
     """The folder of the model that has a version here."""
     return place.parent.parent if place.parent.name == VERSIONS else place
+
+
+def model_within(folder: Path) -> str:
+    """'; did you mean X?' where a folder that is no model has one in it, as that of a start has; else nothing."""
+    model = folder / MODEL
+    there = is_file(model / CURRENT) or is_file(model / "experiment.toml")
+    return f"; did you mean {str(model)!r}?" if there else ""
 
 
 def version(model: Path) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import SettingError
 from ownview.runs.run import Run
 
 
+@kinds_checked()
 def skew(one: Run, other: Run, name: str = "user") -> dict[str, list[float]]:
     """How far two runs drive the same watched clients apart, round by round.
 
