@@ -133,7 +133,7 @@ def test_a_method_that_trains_goes_on_and_trains_anew_to_forget(tmp_path: Path) 
     model = tmp_path / "model"
     fitted("fedmf", first, model)
     came = update_model(model, late, "late.csv")
-    assert came.how.startswith("trained on for 1 rounds")
+    assert came.how.startswith("trained on for 1 round,")
     assert ov.open_run(model).result["rounds"] == 11
     assert set(lists(ov.open_run(model))) == {str(one) for one in data.users}
     changed, _ = forget_user(model, "person-3")

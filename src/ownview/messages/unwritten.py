@@ -55,7 +55,14 @@ def written(one: Nearby) -> Patch:
     length, mask = one.mask.shape[-1], one.mask
     both = mask[..., :, None] * mask[..., None, :]
     if length:
-        apart = torch.exp(-torch.arange(length, dtype=mask.dtype, device=mask.device) / one.tau[..., None])
+        apart = by_distance(one)
         # Row i is the window that begins at place l - 1 - i of l - 1, ..., 1, 0, 1, ..., l - 1 places apart.
         both = both * torch.cat([apart.flip(-1), apart[..., 1:]], dim=-1).unfold(-1, length, 1).flip(-2)
     return Patch(one.rows, one.rows, both)
+
+
+def by_distance(one: Nearby) -> Tensor:
+    """[.., k] what a pair counts that is 0, 1, ..., k - 1 places apart."""
+    return torch.exp(
+        -torch.arange(one.mask.shape[-1], dtype=one.mask.dtype, device=one.mask.device) / one.tau[..., None]
+    )

@@ -69,11 +69,15 @@ class Arrays:
                 mine, theirs = self.values[name], new.values[name]
                 every = np.arange(self.items)
                 down, across = rows.of(every, items), columns.of(every, items)
-                step = max(1, _CHUNK // max(1, mine.shape[1]))
+                together, step = _together(down) and _together(across), max(1, _CHUNK // max(1, mine.shape[1]))
                 for first in range(0, len(mine), step):
-                    part = mine[first : first + step]
-                    if part.any():  # files keep their holes
-                        theirs[down[first : first + step, None], across] = part
+                    part, end = mine[first : first + step], first + step
+                    if not part.any():  # files keep their holes
+                        continue
+                    if together:
+                        theirs[first:end][: len(part), : len(across)] = part
+                    else:
+                        theirs[down[first:end, None], across] = part
         return new
 
     def after(self, change: Change) -> Change:
@@ -111,18 +115,18 @@ class Arrays:
                 value.flush()
             sync_folder(self.folder)
 
-    def of(self, name: str, places: IntArray) -> IntArray:
-        """A copy of the rows and columns of some items."""
+    def of(self, name: str, places: IntArray, *, copied: bool = True) -> IntArray:
+        """The rows and columns of some items; the file itself where they lie together and no copy is asked for."""
         rows, columns = (axis.of(places, self.items) for axis in self.axes[name])
-        return _taken(self.values[name], rows, columns)
+        if _together(rows) and _together(columns):
+            part = self.values[name][: len(rows), : len(columns)]
+            return np.array(part) if copied else part
+        return np.asarray(self.values[name][rows[:, None], columns])
 
 
-def _taken(values: Any, rows: IntArray, columns: IntArray) -> IntArray:
-    """A copy of where rows and columns cross; of numbers that lie together, as one piece."""
-    last = [int(side[-1]) + 1 if len(side) else 0 for side in (rows, columns)]
-    if last == [len(rows), len(columns)]:
-        return np.array(values[: last[0], : last[1]])
-    return np.asarray(values[rows[:, None], columns])
+def _together(places: IntArray) -> bool:
+    """Whether places, ascending, are the first ones, without a gap."""
+    return not len(places) or int(places[-1]) + 1 == len(places)
 
 
 def write_redo(path: Path, cells: Change) -> None:

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from ownview.baselines.parts.counting import Cells
 from ownview.data.interactions import IntArray
-from ownview.seam.client import Patch, Product, Sent
+from ownview.messages.unwritten import by_distance, written
+from ownview.seam.client import Nearby, Patch, Product, Sent
 
 FRACTION = 36
 """Binary digits behind the point: steps of 1.5e-11, and room for sums up to 2^26."""
@@ -87,8 +88,10 @@ def axes_of(small: tuple[int, ...], large: tuple[int, ...]) -> Axes:
     return first, second
 
 
-def block_of(sent: Sent) -> Block:
+def block_of(sent: Sent | Nearby) -> Block:
     """A summand in whole steps."""
+    if isinstance(sent, Nearby):
+        return _block_of_distances(sent) if sent.mask.eq(1).all() else block_of(written(sent))
     if isinstance(sent, Patch):
         columns = np.arange(sent.values.shape[1]) if sent.of_rows else sent.columns.numpy()
         return _ordered(sent.rows.numpy(), columns, sent.values)
@@ -98,6 +101,15 @@ def block_of(sent: Sent) -> Block:
     values = sent.reshape(len(sent), -1)
     rows, columns = (np.flatnonzero(values.ne(0).any(axis).numpy()) for axis in (1, 0))
     return _ordered(rows, columns, values[torch.from_numpy(rows)][:, torch.from_numpy(columns)])
+
+
+def _block_of_distances(sent: Nearby) -> Block:
+    """Rounded by distance, k numbers in the place of k², then put where pairs are so far apart."""
+    rows = sent.rows.numpy()
+    order = np.argsort(rows, kind="stable")
+    steps = np.rint(by_distance(sent).double().numpy() * 2.0**FRACTION).astype(np.int64)
+    apart = order[:, None] - order
+    return Block(rows[order], rows[order], steps.take(np.abs(apart, out=apart)))
 
 
 def block_of_cells(cells: Cells, width: int) -> Block:

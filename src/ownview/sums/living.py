@@ -146,7 +146,7 @@ def data_of(run: Run) -> Interactions:
 def publish_sums(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
     """How it was solved."""
     made: list[str] = []
-    now = store.snapshot()
+    now = store.snapshot(copied=False)
     publish(model, lambda place: made.append(write_version(place, store, now, run, anew=anew)))
     return made[0]
 

@@ -266,8 +266,12 @@ class Store:
         found = [part % room for axis, part in sides if axis.per_item]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
-    def snapshot(self) -> Snapshot:
-        """A consistent snapshot, also while a writer is at work."""
+    def snapshot(self, *, copied: bool = True) -> Snapshot:
+        """A consistent snapshot, also while a writer is at work.
+
+        Args:
+            copied: whether sums are copies; a writer that changes nothing while it looks can do with the files.
+        """
         for _ in range(_ATTEMPTS):
             state, items = self.journal.state(), self.journal.items()
             rows = self.journal.run("SELECT name, history FROM people ORDER BY name")
@@ -277,7 +281,7 @@ class Store:
                     self._load(state)
                 places = np.array(sorted(items), dtype=np.int64)
                 waiting = read_redo(self.folder / state.redo) if state.redo else {}
-                sums = self._read(places, waiting)
+                sums = self._read(places, waiting, copied)
             except OutputError:
                 if self.journal.state() == state:
                     raise
@@ -287,11 +291,11 @@ class Store:
                 return Snapshot(sums, places, items, packed, int(counting[0][0]), state)
         raise OutputError(f"{self.folder}: changes all the time; read it later")
 
-    def _read(self, places: IntArray, waiting: Change) -> dict[str, IntArray]:
+    def _read(self, places: IntArray, waiting: Change, copied: bool) -> dict[str, IntArray]:
         """Sums of some items; cells that may not have been written yet have their values."""
         found = {}
         for name, axes in self.arrays.axes.items():
-            found[name] = self.arrays.of(name, places)
+            found[name] = self.arrays.of(name, places, copied=copied or name in waiting)
             if name in waiting:
                 cells, sides = waiting[name], []
                 for axis, part in zip(axes, np.divmod(cells.places, axes[1].size(self.arrays.items)), strict=True):
