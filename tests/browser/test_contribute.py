@@ -87,6 +87,12 @@ def allowed(browser: Chromium) -> None:
     waited(browser, "#contribute button.forbid")
 
 
+def loaded_again(browser: Chromium, name: str) -> None:
+    browser.run("document.querySelector('#contribute').classList.add('before')")
+    browser.call("Page.reload")
+    waited(browser, f"#contribute:not(.before) button.{name}")
+
+
 def to_servers(browser: Chromium, servers: Federation) -> list[str]:
     return [url for url in browser.requests if url.startswith(tuple(servers.terms.urls.values()))]
 
@@ -154,6 +160,21 @@ def test_with_leave_only_the_two_servers_are_reached(browser: Chromium, page: Pa
     assert {*to_servers(browser, servers)} == {f"{servers.terms.urls['b']}/v1/status"}
     browser.click("#contribute button.forbid")
     waited(browser, "#contribute button.allow")
+    asked = f"fetch('{servers.terms.urls['a']}/v1/status').then(() => 'reached', () => 'refused')"
+    assert browser.run(asked) == "refused"
+
+
+def test_leave_outlasts_a_lost_session_storage_and_ends_when_it_is_taken_back(
+    browser: Chromium, page: Path, servers: Federation
+) -> None:
+    """Of files a browser under load was seen to lose it between a press on "Allow" and the page that follows."""
+    opened(browser, page)
+    allowed(browser)
+    browser.run("sessionStorage.clear()")
+    loaded_again(browser, "forbid")
+    browser.click("#contribute button.forbid")
+    waited(browser, "#contribute button.allow")
+    loaded_again(browser, "allow")
     asked = f"fetch('{servers.terms.urls['a']}/v1/status').then(() => 'reached', () => 'refused')"
     assert browser.run(asked) == "refused"
 

@@ -63,7 +63,8 @@ class Reach(NamedTuple):
         return f"""<script>
 (() => {{
   let may = false;
-  try {{ may = sessionStorage.getItem({json.dumps(self.leave)}) === "may"; }} catch {{ may = false; }}
+  const leave = {json.dumps(self.leave)};
+  try {{ may = history.state?.[leave] === "may" || sessionStorage.getItem(leave) === "may"; }} catch {{ may = false; }}
   if (may) return;
   const policy = document.createElement("meta");
   policy.httpEquiv = "Content-Security-Policy";

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -43,6 +44,9 @@ _TABLES = (
 )
 _TOGETHER = 500
 """Values of one statement."""
+
+_NOTICED = 10.0
+"""Seconds until PostgreSQL has surely let go of what a killed process held."""
 
 _SCHEMA = re.compile(r"ownview_[0-9a-f]{16}")
 
@@ -288,11 +292,16 @@ class Journal:
             self.run("VACUUM FULL items")
 
     def lock(self) -> bool:
-        """Whether no writer on another machine has this journal, and this one has it now."""
-        if self.overwrites:
-            return True
-        rows = self.run("SELECT pg_try_advisory_lock(hashtext(current_schema()))")
-        return bool(rows[0][0])
+        """Whether no writer on another machine has this journal, and this one has it now.
+
+        Of a writer that was killed the server lets go when it sees that the connection is gone: that is waited for.
+        """
+        until = time.monotonic() + _NOTICED
+        while not self.overwrites and not self.run("SELECT pg_try_advisory_lock(hashtext(current_schema()))")[0][0]:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        return True
 
     def drop(self) -> None:
         """Remove everything of this store from a database that others may use too."""

@@ -40,7 +40,7 @@ const sumsOf = (from) => new Map([...mixtures].map(([place, parts]) =>
 
 function keep() {
   const text = picks.map((place) => encodeURIComponent(ids[place])).join(",");
-  history.replaceState(null, "", picks.length ? `#picks=${text}` : "#");
+  history.replaceState(history.state, "", picks.length ? `#picks=${text}` : "#");
 }
 
 function refuse(place) {

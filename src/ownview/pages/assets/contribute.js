@@ -2,7 +2,7 @@
 // page's policy lets neither of them reach any address.
 
 const joining = model.contribute;
-const may = (() => { try { return sessionStorage.getItem(joining.leave) === "may"; } catch { return false; } })();
+const may = (() => { try { return history.state?.[joining.leave] === "may" || sessionStorage.getItem(joining.leave) === "may"; } catch { return false; } })();
 const worker = new Worker(URL.createObjectURL(new Blob([joining.client], { type: "text/javascript" })));
 const answers = new Map();
 let asked = 0, agreed = null, drawing = 0, status = null, offered = null;
@@ -36,7 +36,9 @@ const say = (...what) => panel.said.replaceChildren(el("p", {}, ...what));
 // Asked when the panel is opened and after a button, never after a pick.
 const asksStatus = async () => { if (may) status = await ask("status").catch(() => null); };
 
+// In this tab's history too: of a file a browser under load may have lost its session storage when it loads it again.
 function allow(yes) {
+  history.replaceState({ ...history.state, [joining.leave]: yes ? "may" : "" }, "");
   if (yes) sessionStorage.setItem(joining.leave, "may");
   else sessionStorage.removeItem(joining.leave);
   location.reload();
