@@ -25,7 +25,6 @@ from ownview.data.timeline import Timeline
 from ownview.engine.threads import one_thread
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.reporting import reporting
-from ownview.messages.unwritten import parts_of
 from ownview.seam.method import Federated
 from ownview.seam.roles import HELD, HISTORY, PRIVATE, RECEIVED, TIMELINE
 from ownview.seam.server import Arrived, Solved, Sums
@@ -243,7 +242,7 @@ class _Reported(Summing):
                 values[name] = torch.zeros(self.items, dtype=torch.float64).index_fill(0, places, 1.0)
         with torch.no_grad():
             sent, _ = self.work.report(values, self.batch, Context(self.agreement.round))
-        return {name: block for name, one in parts_of(sent).items() if (block := block_of(one)).steps.size}
+        return {name: block for name, one in sent.items() if (block := block_of(one)).steps.size}
 
     def solve(self, sums: Mapping[str, IntArray], kept: Params, clients: int, places: IntArray) -> Solved:
         server, world = self.method.server(self._world(len(places))), self._world(len(places))
