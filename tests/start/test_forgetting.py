@@ -115,13 +115,18 @@ def test_killed_at_any_moment_the_same_command_does_the_rest(copied: bool, ownvi
     assert ownview("forget", str(PLACE), HER).code == 2, "now she is unknown"
 
 
-def test_another_persons_name_does_not_end_what_was_begun(ownview: Callable[..., Outcome]) -> None:
+def half_forgotten(ownview: Callable[..., Outcome]) -> None:
+    """The model knows her no more, and the copy of the data does: as if a kill had come between the two."""
     grown(ownview)
     shutil.copytree(PLACE / "data", "data")
     assert ownview("forget", str(PLACE), HER).code == 0
     (PLACE / "forgetting").write_text("ownview forget goes on here\n")
     shutil.rmtree(PLACE / "data")
-    shutil.copytree("data", PLACE / "data")  # as if the kill had come before the copy
+    shutil.copytree("data", PLACE / "data")
+
+
+def test_another_persons_name_does_not_end_what_was_begun(ownview: Callable[..., Outcome]) -> None:
+    half_forgotten(ownview)
     assert ownview("forget", str(PLACE), "nobody").code == 2
     assert traces()
     assert ownview("forget", str(PLACE), HER).code == 0
@@ -131,12 +136,7 @@ def test_another_persons_name_does_not_end_what_was_begun(ownview: Callable[...,
 
 def test_a_start_does_not_go_on_while_a_person_is_half_forgotten(ownview: Callable[..., Outcome]) -> None:
     """The copy of the data may hold them still, and would bring them back into the model."""
-    grown(ownview)
-    shutil.copytree(PLACE / "data", "data")
-    assert ownview("forget", str(PLACE), HER).code == 0
-    (PLACE / "forgetting").write_text("ownview forget goes on here\n")
-    shutil.rmtree(PLACE / "data")
-    shutil.copytree("data", PLACE / "data")  # as if the kill had come before the copy
+    half_forgotten(ownview)
     for more in ("", "u0,22,another,1800000002\n"):
         with Path("shop.csv").open("a") as file:
             file.write(more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -15,8 +16,10 @@ import pytest
 
 from ownview.data import Interactions
 from ownview.sums.additions import merge, update
+from ownview.sums.journal import Journal
 from ownview.sums.solving import solved
 from ownview.sums.store import Store
+from tests.apart import PATIENCE
 from tests.sums import postgres
 from tests.sums.worlds import added_up, by_item, empty, rows
 
@@ -158,3 +161,18 @@ def test_both_journals_hold_the_same(tmp_path: Path) -> None:
                 with Store.writing(folder, place) as store:
                     store.journal.drop()
     assert found[0] == found[1]
+
+
+def test_a_writer_waits_until_the_lock_of_a_killed_one_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if why := postgres.lacking():
+        pytest.skip(why)
+    monkeypatch.setattr("ownview.sums.journal._NOTICED", PATIENCE)
+    with postgres.server() as url:
+        folder = empty(tmp_path / "store", "markov", url)
+        killed = Journal.opened(folder, url)
+        assert killed.lock()
+        noticed = threading.Timer(0.5, killed.close)
+        noticed.start()
+        with Store.writing(folder, url) as store:
+            store.journal.drop()
+        noticed.join()

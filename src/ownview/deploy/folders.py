@@ -26,7 +26,6 @@ from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.https.limits import Limits
-from ownview.deploy.identities.certificates import write_authority, write_server
 from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.settings import CoordinatorSettings
 
@@ -133,6 +132,9 @@ class ServerFolder:
 
 def create_server_folder(path: Path, agreement: Agreement, plan: Plan, conduct: CoordinatorSettings) -> ServerFolder:
     """A server's folder, whole or not at all; what cannot be deployed is refused first."""
+    # Here, for pages are made of deployments and of all else, mostly without the extra `deploy`.
+    from ownview.deploy.identities.certificates import write_authority, write_server  # noqa: PLC0415
+
     agreement.terms()
 
     def fill(temporary: Path) -> None:

@@ -5,12 +5,11 @@
     GET  /v1/weights        name of the weights that were solved last, a SHA-256; b alone
     GET  /v1/weights/NAME   that file, which never changes; b alone
     POST /v1/messages       a message: 200 and {"new": true | false}
-    POST /v1/peer/known     from b to a: names of messages; those that a has
+    POST /v1/peer/known     from b to a: heads of messages; the names of those that a has
     POST /v1/peer/batch     from b to a: names of a batch; a's sum of it
 
 Requests of the other server carry SHA-256 of the body, and HMAC-SHA256 of path and that under a key that both have: of
-a stranger no body is read. Nothing is logged of who
-sends: addresses are counted for a minute and forgotten.
+a stranger no body is read. Nothing is logged of who sends: addresses are counted for a minute and forgotten.
 """
 
 from __future__ import annotations
@@ -141,10 +140,7 @@ class ShareServer:
                 return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS, {"retry-after": "60"})
             except NoRoomError as error:  # no refusal: a client that has sent its other half sends this one again
                 return JSONResponse({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "60"})
-            except (
-                UnwrittenError,
-                sqlite3.OperationalError,
-            ) as error:  # a full disk, say; strangers hear no path
+            except (UnwrittenError, sqlite3.OperationalError) as error:  # a full disk, say; strangers hear no path
                 self.refused(f"not taken: {error}")
                 return JSONResponse({"error": NO_ROOM}, HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "60"})
             except OwnviewError as error:
