@@ -118,7 +118,7 @@ class SASRec(SequenceSettings, InEpochs):
 
         hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
-        return _slopes(p, hidden[real], wanted[real].sum())
+        return _slopes(p, self.network.table(p), hidden[real], wanted[real].sum())
 
     def _over_beginnings(self, p: Params, taught: Prefixes) -> tuple[Tensor, list[Tensor]]:
         """The same of beginnings [S, ...], some of like length at a time."""
@@ -128,7 +128,7 @@ class SASRec(SequenceSettings, InEpochs):
         total, sums = torch.zeros_like(taught.real[0]), [torch.zeros_like(one) for one in p.values()]
         for begin in range(0, count, size):
             hidden, wanted = prefixes.answered(self.network, p, prefixes.some(taught, slice(begin, begin + size)))
-            loss, grads = _slopes(p, hidden, wanted.sum())
+            loss, grads = _slopes(p, self.network.table(p), hidden, wanted.sum())
             total, sums = total + loss, [before + here for before, here in zip(sums, grads, strict=True)]
         return total, sums
 
@@ -139,7 +139,7 @@ class SASRec(SequenceSettings, InEpochs):
             listed, there = asked.known.items.padded(users)
             mask = there.to(learned["items"].dtype)
             states = torch.vmap(lambda rows, real: self.network.last(learned, rows, real))(listed, mask)
-            parts.append(states @ learned["items"].T)
+            parts.append(states @ self.network.table(learned).T)
         return torch.cat(parts)
 
     def portable(self, learned: Params) -> Portable:
@@ -152,19 +152,20 @@ class SASRec(SequenceSettings, InEpochs):
         return max(1, _CELLS // (self.length * (self.heads * self.length + 8 * self.embedding_size)))
 
 
-def _slopes(p: Params, hidden: Tensor, known: Tensor) -> tuple[Tensor, list[Tensor]]:
+def _slopes(p: Params, table: Tensor, hidden: Tensor, known: Tensor) -> tuple[Tensor, list[Tensor]]:
     """sum log sum exp(h E^T) - known over states h, and its gradient by parameter.
 
     Args:
         p: parameters.
+        table: [m, d] the vectors E of items.
         hidden: [N, d] the states.
         known: [] the sum of the scores of what came next.
     """
-    total, to_hidden, to_items = log_sum_slopes(hidden.detach(), p["items"].detach())
-    slopes = torch.autograd.grad([hidden, known], list(p.values()), [to_hidden, -torch.ones_like(known)])
-    grads = dict(zip(p, slopes, strict=True))
-    grads["items"] = grads["items"] + to_items
-    return total - known.detach(), list(grads.values())
+    total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach())
+    grads = torch.autograd.grad(
+        [hidden, known, table], list(p.values()), [to_hidden, -torch.ones_like(known), to_table]
+    )
+    return total - known.detach(), list(grads)
 
 
 def log_sum_slopes(hidden: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -111,14 +111,14 @@ def loss(
 ) -> Tensor:
     """[] the sum over one history's beginnings of -log softmax(scores)[target], over all items or some drawn ones."""
     hidden, wanted = answered(network, p, taught)
-    every = every_score(p, hidden, wanted, taught.targets[:, 0], chance, negatives, step)
+    every = every_score(network.table(p), hidden, wanted, taught.targets[:, 0], chance, negatives, step)
     return (taught.real * (every - wanted)).sum()
 
 
 def answered(network: Transformer, p: Params, taught: Prefixes) -> tuple[Tensor, Tensor]:
     """[P, d] the state after each beginning, and [P] the score of what came next, or the mean of what came."""
     hidden = states(network, p, taught)
-    targets = (taught.weights[..., None] * embedding(taught.targets, p["items"])).sum(1)
+    targets = (taught.weights[..., None] * embedding(taught.targets, network.table(p))).sum(1)
     return hidden, network.wanted(p, hidden, targets)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, layer_norm, relu
+from torch.nn.functional import embedding, layer_norm, normalize, relu
 
 from ownview.base.randomness import below, bits, derive
 from ownview.parts.sequences.filters import filtered, low_pass
@@ -103,6 +103,8 @@ class Transformer:
     frequency: float = 0.0
     waves: int = 3
     looks_back: bool = True
+    relative: bool = False
+    temperature: float = 0.0
 
     def params(self, num_items: int, role: Role) -> dict[str, Param]:
         """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -113,6 +115,8 @@ class Transformer:
             made |= _norm(f"block{k}.attention", d, role)
             made[f"block{k}.attention.inward"] = Param((d, 3 * d), role, initial=layer)
             made[f"block{k}.attention.outward"] = Param((d, d), role, initial=layer)
+            if self.relative:
+                made[f"block{k}.attention.apart"] = Param((self.heads, self.length), role, initial=Constant(0.0))
             if self.frequency > 0:
                 made[f"block{k}.filter.root"] = Param((d,), role, initial=Normal(1.0))
             made |= _norm(f"block{k}.forward", d, role)
@@ -143,13 +147,13 @@ class Transformer:
         a horizon or smoothing it is the mean over the targets of a place, and over all items.
         """
         hidden, wanted = self.taught(p, taught, chance, step)
-        every = every_score(p, hidden, wanted, taught.items[1:], chance, negatives, step)
+        every = every_score(self.table(p), hidden, wanted, taught.items[1:], chance, negatives, step)
         return (taught.real * (every - wanted)).sum()
 
     def taught(self, p: Params, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         """[W, d] h after each item of a lesson, and [W] the score of what comes next, or the mean of what comes."""
         hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
-        targets = embedding(taught.items[1:], p["items"])
+        targets = embedding(taught.items[1:], self.table(p))
         if self.horizon > 0:
             # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
             ahead = future(len(targets), self.horizon, targets) * taught.real
@@ -159,12 +163,16 @@ class Transformer:
     def wanted(self, p: Params, hidden: Tensor, targets: Tensor) -> Tensor:
         """[W] h . target, of states [W, d] and targets [W, d], a share of them spread over all items."""
         if self.label_smoothing > 0:
-            targets = torch.lerp(targets, p["items"].mean(0).expand_as(targets), self.label_smoothing)
+            targets = torch.lerp(targets, self.table(p).mean(0).expand_as(targets), self.label_smoothing)
         return (hidden * targets).sum(-1)
+
+    def table(self, p: Params) -> Tensor:
+        """[m, d] what states are multiplied with: the items, or with a temperature their directions over it."""
+        return normalize(p["items"], dim=-1) / self.temperature if self.temperature > 0 else p["items"]
 
     def scores(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[m] of what comes next after a whole sequence; by the places alone where it is empty."""
-        return p["items"] @ self.last(p, rows, mask)
+        return self.table(p) @ self.last(p, rows, mask)
 
     def last(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[d] h at the latest item of a sequence, rows and mask [L] as in `latest`."""
@@ -196,7 +204,8 @@ class Transformer:
         for k in range(self.blocks):
             x = x + self._dropped(self._looked(p, f"block{k}", x, around), chance, 2 * k + 1, step)
             x = x + self._dropped(_forward(p, f"block{k}.forward", x), chance, 2 * k + 2, step)
-        return _normed(p, "last", x)
+        last = _normed(p, "last", x)
+        return normalize(last, dim=-1) if self.temperature > 0 else last
 
     def low_pass(self, like: Tensor) -> Tensor:
         """[length, length] the filter's matrix, of the type and on the device of another tensor."""
@@ -222,6 +231,9 @@ class Transformer:
         query, key, value = parts.permute(1, 2, 0, 3).unbind(0)
         ahead = torch.ones(width, width, dtype=torch.bool, device=normed.device).triu(1)
         near = query @ key.transpose(-1, -2) / math.sqrt(d // self.heads)
+        if self.relative:
+            t = torch.arange(width, device=normed.device)
+            near = near + p[f"{name}.apart"][:, (t[:, None] - t).clamp(min=0)]
         weights = torch.softmax(torch.where(ahead, -torch.inf, near), -1)
         mean = (weights @ value).transpose(0, 1).reshape(width, d)
         outer: Tensor = mean @ p[f"{name}.outward"]
@@ -239,12 +251,12 @@ class Transformer:
 
 
 def every_score(
-    p: Params, hidden: Tensor, wanted: Tensor, targets: Tensor, chance: Tensor, negatives: int, step: int
+    table: Tensor, hidden: Tensor, wanted: Tensor, targets: Tensor, chance: Tensor, negatives: int, step: int
 ) -> Tensor:
     """[W] log sum exp of the scores of all items, or of the wanted one and so many that are drawn for a sequence.
 
     Args:
-        p: parameters.
+        table: [m, d] vectors of items.
         hidden: [W, d] states.
         wanted: [W] scores of the targets.
         targets: [W] items, which are left out where they are drawn.
@@ -253,10 +265,10 @@ def every_score(
         step: index that separates draws of the same chance.
     """
     if negatives == 0:
-        return torch.logsumexp(hidden @ p["items"].T, -1)
+        return torch.logsumexp(hidden @ table.T, -1)
     counters = step * negatives + torch.arange(negatives, device=hidden.device)
-    drawn = below(bits(_NEGATIVES, chance, counters), len(p["items"]))
-    others = hidden @ embedding(drawn, p["items"]).T
+    drawn = below(bits(_NEGATIVES, chance, counters), len(table))
+    others = hidden @ embedding(drawn, table).T
     others = torch.where(drawn == targets[:, None], -torch.inf, others)
     return torch.logsumexp(torch.cat([wanted[:, None], others], -1), -1)
 
