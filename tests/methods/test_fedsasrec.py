@@ -69,8 +69,9 @@ def states(p: Values, items: list[int], frequency: float = 0.0, waves: int = 2, 
         query, key, value = np.split(z @ p[f"{name}.inward"], 3, axis=1)
         added = np.zeros_like(x)
         for t in range(n):
-            for head in (slice(0, d // 2), slice(d // 2, d)):
-                near = np.exp(key[: t + 1, head] @ query[t, head] / np.sqrt(d // 2))
+            for number, head in enumerate((slice(0, d // 2), slice(d // 2, d))):
+                apart = p[f"{name}.apart"][number, t::-1] if f"{name}.apart" in p else 0.0  # places t, t - 1, ... apart
+                near = np.exp(key[: t + 1, head] @ query[t, head] / np.sqrt(d // 2) + apart)
                 added[t, head] = near @ value[: t + 1, head] / near.sum()
         seen = added @ p[f"{name}.outward"]
         if frequency:
@@ -81,6 +82,13 @@ def states(p: Values, items: list[int], frequency: float = 0.0, waves: int = 2, 
         inner = np.array([norm(p, name, one) for one in x]) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"]
         x = x + np.maximum(inner, 0) @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
     return np.array([norm(p, "last", one) for one in x])
+
+
+def cosines(states: Matrix, items: Matrix, temperature: float) -> Matrix:
+    """[..., m] over the temperature."""
+    lengths = np.linalg.norm(states, axis=-1)[..., None] * np.linalg.norm(items, axis=-1)
+    found: Matrix = states @ items.T / lengths / temperature
+    return found
 
 
 def loss(p: Values, items: list[int], horizon: float = 0.0, smoothing: float = 0.0) -> float:
@@ -191,6 +199,41 @@ def test_a_filter_and_beginnings_have_the_gradients_of_their_losses(
         return float(sum(np.log(np.exp(row).sum()) - row[item] for row, item in zip(rows, targets, strict=True)))
 
     require_slopes(whole, p, upload, items[-1], client, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("relative", "temperature", "beginnings"),
+    [(True, 0.0, False), (False, 0.5, False), (True, 0.5, False), (True, 0.5, True)],
+)
+def test_distances_and_cosines_have_the_scores_and_the_gradients_of_their_losses(
+    relative: bool, temperature: float, beginnings: bool
+) -> None:
+    more = {"relative": relative, "temperature": temperature, "prefixes": beginnings}
+    one = federation(FedSASRec.of({**METHOD.values(), **more}), small_world())
+    for number in (1, 2, 3):
+        one.round(number)  # distances count for nothing before they have learnt
+    client = max(range(one.world.num_clients), key=lambda client: len(sequence(one, client)))
+    p, items = plain(one), sequence(one, client)
+    assert len(items) > LENGTH + 1
+    apart = [value for name, value in p.items() if name.endswith(".apart")]
+    assert len(apart) == (2 if relative else 0)
+    assert all(np.abs(value[:, :-1]).min() > 1e-4 for value in apart)
+
+    def scores(p: Values, known: list[int]) -> Matrix:
+        found = states(p, known)
+        return cosines(found, p["items"], temperature) if temperature else found @ p["items"].T
+
+    def whole(p: Values) -> float:
+        if beginnings:
+            rows = [scores(p, items[max(0, cut - LENGTH) : cut])[-1] for cut in range(1, len(items))]
+        else:
+            rows = list(scores(p, items[-LENGTH - 1 : -1]))
+        targets = items[-len(rows) :]
+        return float(sum(np.log(np.exp(row).sum()) - row[item] for row, item in zip(rows, targets, strict=True)))
+
+    require_slopes(whole, p, sums(one, [client]), items[-1], client, 1e-6)
+    found = scorer_of(one).scores(torch.tensor([client]), None)[0].numpy()
+    assert found == pytest.approx(scores(p, items[-LENGTH:])[-1], abs=1e-12)
 
 
 def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:
@@ -382,8 +425,12 @@ def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client
 
 @pytest.mark.parametrize(
     "more",
-    [{"prefixes": True, "drawn": 3, "frequency": 0.6}, {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8}],
-    ids=["beginnings", "short messages"],
+    [
+        {"prefixes": True, "drawn": 3, "frequency": 0.6},
+        {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8},
+        {"relative": True, "temperature": 0.2, "negatives": 5},
+    ],
+    ids=["beginnings", "short messages", "cosines"],
 )
 def test_clients_that_are_alone_send_the_same_bytes_and_end_with_the_same_values(more: dict[str, Any]) -> None:
     alone_equals_vector(FedSASRec.of({**METHOD.values(), "dropout": 0.2, **more}), together=True)

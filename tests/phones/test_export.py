@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,6 +33,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     **KINDS,
     "network": ("fedsasrec", SHAPE),
     "central network": ("sasrec", SHAPE),
+    "network of distances and cosines": ("fedsasrec", {**SHAPE, "relative": True, "temperature": 0.2}),
     "blend": ("blend", {"parts": ("fedease", "fedsasrec embedding_size=8 length=6", "fedials embedding_size=5")}),
 }
 
@@ -59,7 +61,11 @@ def test_every_kind_of_model_recommends_in_the_runtime_what_it_does_in_python(
     done = phones.export_onnx(run_of(kind), tmp_path / "out", min_people=1)
     names = {"model.onnx", "items.csv", "model.json", "MODEL_CARD.md"}
     assert {file.name for file in done.path.iterdir()} == names
-    assert "100.0 % of lists of ten are the same" in done.runtime
+    found = re.search(r"differ by (\S+) of their range at most, (\S+) % of lists of ten are the same", done.runtime)
+    assert found is not None
+    difference, lists = map(float, found.groups())
+    assert difference < 1e-5
+    assert lists >= 80  # another processor may swap two items whose scores are rounding apart
     about = json.loads((done.path / "model.json").read_text(encoding="utf-8"))
     assert about["form"]["opset"] == 17
     assert ("after_pause" in about["form"]["inputs"]) == (kind == "blend")

@@ -73,21 +73,31 @@ class SASRec(SequenceSettings, InEpochs):
 
     def step(self, values: Params, lessons: Lessons, users: Tensor, number: int) -> tuple[Tensor, Tensor]:
         """Move the values by one batch of users; returns the sum of losses and the number of positions."""
-        listed, there = lessons.timeline.items.padded(users)
-        luck = chances(lessons.seed, "luck", number, users)
-        taught = self._taught(listed, there.to(values["items"].dtype), luck)
-        count = taught.real.sum()
-        if not bool(count > 0):  # no user has two items
-            return count, count
         p = {name: values[name].detach().requires_grad_() for name in self.network.names}
+        made = self.network.table(p)
+        table = made.detach().requires_grad_()  # made once, and what it learns is carried on to the items once
+        total, positions = torch.zeros((), device=lessons.device), torch.zeros((), device=lessons.device)
+        for some in _of_like_length(users, lessons.timeline.items.lengths_of(users)):
+            listed, there = lessons.timeline.items.padded(some)
+            luck = chances(lessons.seed, "luck", number, some)
+            taught = self._taught(listed, there.to(values["items"].dtype), luck)
+            count = taught.real.sum()
+            if bool(count > 0):  # some user has two items
+                total, positions = total + self._learnt(p, table, taught, luck), positions + count
+        if bool(positions > 0):
+            if table.grad is not None:
+                torch.autograd.backward([made], [table.grad])
+            grads = [one.grad / positions for one in p.values() if one.grad is not None]
+            adam_step(values, self.network.names, grads, self.learning_rate)
+        return total, positions
+
+    def _learnt(self, p: Params, table: Tensor, taught: Lesson | Prefixes, luck: Tensor) -> Tensor:
+        """The sum of losses; its gradient is added to that of every parameter and of the table of items' vectors."""
         if self.negatives:
-            loss, grads = self._over_drawn(p, taught, luck)
-        elif isinstance(taught, Prefixes):
-            loss, grads = self._over_beginnings(p, prefixes.flat(taught))
-        else:
-            loss, grads = self._over_all(p, taught, luck)
-        adam_step(values, self.network.names, [grad / count for grad in grads], self.learning_rate)
-        return loss, count
+            return self._over_drawn(p, taught, luck)
+        if isinstance(taught, Prefixes):
+            return self._over_beginnings(p, table, prefixes.flat(taught))
+        return self._over_all(p, table, taught, luck)
 
     def _taught(self, listed: Tensor, mask: Tensor, luck: Tensor) -> Lesson | Prefixes:
         """What the users of a batch are taught by, [B, ...]; the arguments are [B, L], [B, L] and [B]."""
@@ -99,8 +109,8 @@ class SASRec(SequenceSettings, InEpochs):
 
         return torch.vmap(beginnings)(listed, mask, luck)
 
-    def _over_drawn(self, p: Params, taught: Lesson | Prefixes, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The sum of losses over drawn items, and its gradient by parameter."""
+    def _over_drawn(self, p: Params, taught: Lesson | Prefixes, luck: Tensor) -> Tensor:
+        """Over drawn items."""
 
         def loss(taught: Lesson | Prefixes, luck: Tensor) -> Tensor:
             if isinstance(taught, Prefixes):
@@ -108,29 +118,29 @@ class SASRec(SequenceSettings, InEpochs):
             return self.network.loss(p, taught, luck, self.negatives)
 
         total = torch.vmap(loss)(taught, luck).sum()
-        return total.detach(), list(torch.autograd.grad(total, list(p.values())))
+        torch.autograd.backward([total])
+        return total.detach()
 
-    def _over_all(self, p: Params, taught: Lesson, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The same over all items, which are scored for some positions at a time."""
+    def _over_all(self, p: Params, table: Tensor, taught: Lesson, luck: Tensor) -> Tensor:
+        """Over all items, which are scored for some positions at a time."""
 
         def states(taught: Lesson, luck: Tensor) -> tuple[Tensor, Tensor]:
-            return self.network.taught(p, taught, luck)
+            return self.network.taught(p, table, taught, luck)
 
         hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
-        return _slopes(p, self.network.table(p), hidden[real], wanted[real].sum())
+        return _learnt_over_all(table, hidden[real], wanted[real].sum())
 
-    def _over_beginnings(self, p: Params, taught: Prefixes) -> tuple[Tensor, list[Tensor]]:
+    def _over_beginnings(self, p: Params, table: Tensor, taught: Prefixes) -> Tensor:
         """The same of beginnings [S, ...], some of like length at a time."""
-        count = len(taught.real)
         at_work = _AT_WORK if taught.items.device.type == "cpu" else 8 * _AT_WORK
         size = max(1, at_work // self.network.inside(taught.items.shape[1]))
-        total, sums = torch.zeros_like(taught.real[0]), [torch.zeros_like(one) for one in p.values()]
-        for begin in range(0, count, size):
-            hidden, wanted = prefixes.answered(self.network, p, prefixes.some(taught, slice(begin, begin + size)))
-            loss, grads = _slopes(p, self.network.table(p), hidden, wanted.sum())
-            total, sums = total + loss, [before + here for before, here in zip(sums, grads, strict=True)]
-        return total, sums
+        total = torch.zeros_like(taught.real[0])
+        for begin in range(0, len(taught.real), size):
+            some = prefixes.some(taught, slice(begin, begin + size))
+            hidden, wanted = prefixes.answered(self.network, p, table, some)
+            total = total + _learnt_over_all(table, hidden, wanted.sum())
+        return total
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] h . e_i after the latest item that is known."""
@@ -152,20 +162,29 @@ class SASRec(SequenceSettings, InEpochs):
         return max(1, _CELLS // (self.length * (self.heads * self.length + 8 * self.embedding_size)))
 
 
-def _slopes(p: Params, table: Tensor, hidden: Tensor, known: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """sum log sum exp(h E^T) - known over states h, and its gradient by parameter.
+def _of_like_length(users: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    """The users, those together whose sequences [B] are padded to less than twice their length; all on a GPU.
+
+    On a CPU most of a batch would be padding to its longest sequence. A GPU does it side by side, and would wait for
+    how many there are of each.
+    """
+    if users.device.type != "cpu":
+        return (users,)
+    doublings = lengths.clamp(min=1).double().log2().ceil()
+    return tuple(users[doublings == one] for one in torch.unique(doublings))
+
+
+def _learnt_over_all(table: Tensor, hidden: Tensor, known: Tensor) -> Tensor:
+    """[] sum log sum exp(h E^T) - known over states h; its gradient is added to that of every leaf behind them.
 
     Args:
-        p: parameters.
-        table: [m, d] the vectors E of items.
+        table: [m, d] the vectors E of items, a leaf.
         hidden: [N, d] the states.
         known: [] the sum of the scores of what came next.
     """
     total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach())
-    grads = torch.autograd.grad(
-        [hidden, known, table], list(p.values()), [to_hidden, -torch.ones_like(known), to_table]
-    )
-    return total - known.detach(), list(grads)
+    torch.autograd.backward([hidden, known, table], [to_hidden, -torch.ones_like(known), to_table])
+    return total - known.detach()
 
 
 def log_sum_slopes(hidden: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,6 +27,7 @@ def attended(graph: Graph, form: Attention, history: str) -> str:
     vectors = graph.op("Mul", vectors, graph.column(graph.cast(graph.op("Less", t, real), FLOAT)))
     x = graph.op("Add", vectors, graph.op("Gather", values["places"], graph.op("Sub", ends, t), axis=0))
     ahead = graph.op("Greater", graph.row(t), graph.column(t))
+    apart = graph.op("Max", graph.op("Sub", graph.column(t), graph.row(t)), graph.constant(0, np.int64))
     kernel = ""
     if form.network.frequency > 0:
         whole = graph.constant(form.network.low_pass(form.values["items"]).float().numpy())
@@ -36,14 +37,18 @@ def attended(graph: Graph, form: Attention, history: str) -> str:
         kernel = whole
     for k in range(form.network.blocks):
         normed = _normed(graph, values, f"block{k}.attention", x)
-        seen = _attention(graph, values, f"block{k}.attention", normed, ahead, form.network.heads, d)
+        seen = _attention(graph, values, f"block{k}.attention", normed, (ahead, apart), form.network.heads, d)
         if kernel:
             passed = _filtered(graph, values[f"block{k}.filter.root"], normed, kernel)
             seen = _mixed(graph, seen, passed, form.network.frequency)
         x = graph.op("Add", x, seen)
         x = graph.op("Add", x, _forward(graph, values, f"block{k}.forward", x))
     last = graph.op("Gather", _normed(graph, values, "last", x), graph.flat(ends), axis=0)
-    return graph.flat(graph.op("MatMul", values["items"], graph.op("Transpose", last, perm=[1, 0])))
+    table = values["items"]
+    if form.network.temperature > 0:
+        last = graph.op("LpNormalization", last, axis=-1, p=2)
+        table = graph.constant(form.network.table(form.values).detach().float().numpy())
+    return graph.flat(graph.op("MatMul", table, graph.op("Transpose", last, perm=[1, 0])))
 
 
 def _normed(graph: Graph, values: dict[str, str], name: str, x: str) -> str:
@@ -62,7 +67,11 @@ def _mixed(graph: Graph, left: str, right: str, share: float) -> str:
     return graph.op("Add", kept, graph.op("Mul", right, graph.constant(share)))
 
 
-def _attention(graph: Graph, values: dict[str, str], name: str, normed: str, ahead: str, heads: int, d: int) -> str:
+def _attention(
+    graph: Graph, values: dict[str, str], name: str, normed: str, places: tuple[str, str], heads: int, d: int
+) -> str:
+    """[W, d]; `places` are [W, W] whether the one of a column is ahead, and how far it is behind."""
+    ahead, apart = places
     wide = graph.op("MatMul", normed, values[f"{name}.inward"])
     parts = graph.op("Reshape", wide, graph.ints(-1, 3, heads, d // heads))
     query, key, value = (
@@ -71,6 +80,8 @@ def _attention(graph: Graph, values: dict[str, str], name: str, normed: str, ahe
     )
     near = graph.op("MatMul", query, graph.op("Transpose", key, perm=[0, 2, 1]))
     near = graph.op("Div", near, graph.constant(math.sqrt(d // heads)))
+    if f"{name}.apart" in values:
+        near = graph.op("Add", near, graph.op("Gather", values[f"{name}.apart"], apart, axis=1))
     weights = graph.op("Softmax", graph.op("Where", ahead, graph.constant(-np.inf), near), axis=-1)
     mean = graph.op("Transpose", graph.op("MatMul", weights, value), perm=[1, 0, 2])
     return graph.op("MatMul", graph.op("Reshape", mean, graph.ints(-1, d)), values[f"{name}.outward"])

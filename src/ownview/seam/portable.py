@@ -197,6 +197,13 @@ class SequenceNetwork(Protocol):
     def frequency(self) -> float:
         """Weight of a filter beside attention; 0 for none."""
 
+    @property
+    def temperature(self) -> float:
+        """Scores are cosines over it; 0 where they are products."""
+
+    def table(self, p: dict[str, Tensor]) -> Tensor:
+        """[m, d] what the network's output is multiplied with."""
+
     def low_pass(self, like: Tensor) -> Tensor:
         """[length, length] the filter's matrix, in the type of another tensor."""
 
@@ -210,7 +217,7 @@ class Attention:
 
     Args:
         network: its shape.
-        values: its parameters by name; `items` [m, d] holds the vectors e.
+        values: its parameters by name; `items` [m, d] holds the vectors e, of which a temperature takes directions.
         left_out: what the model does besides, in sentences.
     """
 

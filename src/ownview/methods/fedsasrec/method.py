@@ -31,14 +31,18 @@ class FedSASRec(SummedGradients):
         return super().client(world)
 
     def memory(self, world: World) -> Memory:
-        """The forward and backward pass and two gradients at one client; Adam's temporaries at the server."""
+        """The forward and backward pass and two gradients at one client; Adam's temporaries at the server.
+
+        With a temperature a client also holds gradients of the items' directions and of what they are computed from.
+        """
         learnt = sum(torch.Size(one.shape).numel() for one in self.sends(world).values())
         candidates = self.negatives or world.num_items
+        slopes = 2 * learnt + (2 * world.num_items * self.embedding_size if self.temperature > 0 else 0)
 
         def needed(length: int) -> int:
-            return prefixes.working(self.network, candidates, length, self.drawn) + 2 * learnt
+            return prefixes.working(self.network, candidates, length, self.drawn) + slopes
 
-        whole = self.network.working(candidates) + 2 * learnt
+        whole = self.network.working(candidates) + slopes
         return Memory(needed if self.prefixes else whole, server=4 * learnt)
 
     def portable(self, received: Params, world: World) -> Portable:

@@ -110,16 +110,17 @@ def loss(
     network: Transformer, p: Params, taught: Prefixes, chance: Tensor, negatives: int = 0, step: int = 0
 ) -> Tensor:
     """[] the sum over one history's beginnings of -log softmax(scores)[target], over all items or some drawn ones."""
-    hidden, wanted = answered(network, p, taught)
-    every = every_score(network.table(p), hidden, wanted, taught.targets[:, 0], chance, negatives, step)
+    table = network.table(p)
+    hidden, wanted = answered(network, p, table, taught)
+    every = every_score(table, hidden, wanted, taught.targets[:, 0], chance, negatives, step)
     return (taught.real * (every - wanted)).sum()
 
 
-def answered(network: Transformer, p: Params, taught: Prefixes) -> tuple[Tensor, Tensor]:
+def answered(network: Transformer, p: Params, table: Tensor, taught: Prefixes) -> tuple[Tensor, Tensor]:
     """[P, d] the state after each beginning, and [P] the score of what came next, or the mean of what came."""
     hidden = states(network, p, taught)
-    targets = (taught.weights[..., None] * embedding(taught.targets, network.table(p))).sum(1)
-    return hidden, network.wanted(p, hidden, targets)
+    targets = (taught.weights[..., None] * embedding(taught.targets, table)).sum(1)
+    return hidden, network.wanted(table, hidden, targets)
 
 
 def working(network: Transformer, candidates: int, length: int, most: int) -> int:

@@ -46,7 +46,10 @@ class SequenceSettings(Settings):
     drawn: int = setting(0, "(prefixes) beginnings drawn of a history in a round; 0 for all", low=0)
     relative: bool = setting(False, "attention also learns how much each distance of two places counts")
     temperature: float = setting(
-        0.0, "scores are cosines over it; 0: products of vectors as they are", low=0, search=Between(0.03, 0.3, log=True)
+        0.0,
+        "scores are cosines over it; 0: products of vectors as they are",
+        low=0,
+        search=Between(0.03, 0.3, log=True),
     )
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))

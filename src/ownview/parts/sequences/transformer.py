@@ -74,6 +74,9 @@ class Transformer:
     With a frequency a > 0 a block adds (1 - a) attention(z) + a filter(z), z = norm(x), in the place of attention(z):
     see `parts.sequences.filters`.
 
+    With `relative` a head weighs a place by softmax(q . k / sqrt(d / heads) + b_n), b_n learnt for places n apart. With
+    a temperature T > 0 the score is the cosine of h and e_i, over T.
+
     Args:
         size: d, length of an item's vector e.
         blocks: one after the other.
@@ -89,6 +92,8 @@ class Transformer:
         waves: that pass the filter unweighed, of a period of `length` places.
         looks_back: whether a place's filter sees those up to it alone; else all, which only a sequence whose last place
             alone learns may do.
+        relative: whether attention learns how much each distance of two places counts.
+        temperature: T; 0 for products of the vectors as they are.
     """
 
     size: int
@@ -138,7 +143,8 @@ class Transformer:
         """Numbers held by attention, and between layers, for a sequence of this length."""
         filtering = 6 * self.size if self.frequency > 0 else 0
         wide = 40 * self.size + 6 * (self.widening - 1) * self.size + filtering
-        return self.blocks * (4 * self.heads * length**2 + length * wide)
+        weights = (6 if self.relative else 4) * self.heads * length**2
+        return self.blocks * (weights + length * wide)
 
     def loss(self, p: Params, taught: Lesson, chance: Tensor, negatives: int = 0, step: int = 0) -> Tensor:
         """[] the sum over places of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
@@ -146,24 +152,28 @@ class Transformer:
         Drawn are that many items a sequence and step, with equal chances; where one is the target it is left out. With
         a horizon or smoothing it is the mean over the targets of a place, and over all items.
         """
-        hidden, wanted = self.taught(p, taught, chance, step)
-        every = every_score(self.table(p), hidden, wanted, taught.items[1:], chance, negatives, step)
+        table = self.table(p)
+        hidden, wanted = self.taught(p, table, taught, chance, step)
+        every = every_score(table, hidden, wanted, taught.items[1:], chance, negatives, step)
         return (taught.real * (every - wanted)).sum()
 
-    def taught(self, p: Params, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
-        """[W, d] h after each item of a lesson, and [W] the score of what comes next, or the mean of what comes."""
+    def taught(self, p: Params, table: Tensor, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        """[W, d] h after each item of a lesson, and [W] the score of what comes next, or the mean of what comes.
+
+        `table` is `self.table(p)`, given so that it is computed once for many lessons.
+        """
         hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
-        targets = embedding(taught.items[1:], self.table(p))
+        targets = embedding(taught.items[1:], table)
         if self.horizon > 0:
             # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
             ahead = future(len(targets), self.horizon, targets) * taught.real
             targets = ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30) @ targets
-        return hidden, self.wanted(p, hidden, targets)
+        return hidden, self.wanted(table, hidden, targets)
 
-    def wanted(self, p: Params, hidden: Tensor, targets: Tensor) -> Tensor:
+    def wanted(self, table: Tensor, hidden: Tensor, targets: Tensor) -> Tensor:
         """[W] h . target, of states [W, d] and targets [W, d], a share of them spread over all items."""
         if self.label_smoothing > 0:
-            targets = torch.lerp(targets, self.table(p).mean(0).expand_as(targets), self.label_smoothing)
+            targets = torch.lerp(targets, table.mean(0).expand_as(targets), self.label_smoothing)
         return (hidden * targets).sum(-1)
 
     def table(self, p: Params) -> Tensor:
@@ -183,7 +193,7 @@ class Transformer:
         return self.hidden(p, items, there, chance).index_select(0, (there - 1).clamp(min=0).reshape(1))[0]
 
     def hidden(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0) -> Tensor:
-        """[W, d] h after each item.
+        """[W, d] h after each item, with a temperature of length 1.
 
         Args:
             p: parameters.
@@ -225,7 +235,7 @@ class Transformer:
         return torch.lerp(attention, filtered(normed * real, kernel, p[f"{block}.filter.root"]), self.frequency)
 
     def _attention(self, p: Params, name: str, normed: Tensor) -> Tensor:
-        """[W, d] every head's mean of values, weighed by softmax(q . k / sqrt(d / heads)) over the places so far."""
+        """[W, d] every head's mean of values over the places so far, weighed as `Transformer` has it."""
         width, d = normed.shape
         parts = (normed @ p[f"{name}.inward"]).reshape(width, 3, self.heads, d // self.heads)
         query, key, value = parts.permute(1, 2, 0, 3).unbind(0)

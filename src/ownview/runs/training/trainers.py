@@ -19,7 +19,7 @@ from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
-from ownview.engine.machine import Machine
+from ownview.engine.machine import Machine, keep_freed_memory
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Scorer, rankers
 from ownview.federation.options import FederationOptions
@@ -318,6 +318,7 @@ class EpochTrainer(CentralTrainer):
     def __init__(self, model: InEpochs, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
         super().__init__(model, split, machine)
         self.model, self.lessons = model, Lessons.of(split, excluded, seed, machine.device)
+        keep_freed_memory()
         self.unpack(model.start(self.lessons))
 
     def train(self, number: int) -> float:
