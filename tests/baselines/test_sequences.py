@@ -44,6 +44,8 @@ def after_an_epoch(model: SASRec, split: Split) -> Params:
         {"frequency": 0.6, "waves": 2, "widening": 2},
         {"relative": True, "temperature": 0.3},
         {"relative": True, "temperature": 0.3, "negatives": 7, "frequency": 0.4, "waves": 2},
+        {"embedding_size": 64, "length": 3},  # what is sent is longer than its factors
+        {"embedding_size": 64, "length": 3, "relative": True, "temperature": 0.3, "horizon": 1.5, "item_dropout": 0.3},
         {"prefixes": True, "drawn": 3},
         {"prefixes": True, "negatives": 7},
         {"prefixes": True, "frequency": 0.7, "horizon": 1.5, "label_smoothing": 0.2, "item_dropout": 0.3},

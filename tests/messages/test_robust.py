@@ -13,6 +13,7 @@ from ownview.messages.robust import robust_rule, settled
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
+from ownview.seam.client import Product, Sent
 from ownview.testing.worlds import federation, small_world
 
 ITEMS, SIZE = 5, 3
@@ -72,6 +73,29 @@ def test_bounded() -> None:
     )
     most_samples = int(1.5 * float(samples.double().median()))
     assert torch.cat([one.samples for one in after]).tolist() == samples.clamp(max=most_samples).tolist()
+
+
+def test_a_summand_in_factors_is_bounded_as_it_is_written_out() -> None:
+    """A liar's row among honest ones, and blocks of either form, since long histories come written out."""
+    random = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(9, 2, size, generator=random, dtype=torch.float64) for size in (6, SIZE))
+    left[-1, :, 4] *= 1e6
+    nothing = torch.zeros(9, 0, dtype=torch.long)
+
+    def uploads(*forms: Sent) -> list[Upload]:
+        places = [slice(0, 4), slice(4, 9)]
+        return [
+            Upload(torch.arange(9), torch.ones(9).long(), nothing, nothing > 0, sums={"g": form}).chosen(place)
+            for form, place in zip(forms, places, strict=True)
+        ]
+
+    rule, whole = robust_rule("bounded:1.5"), left.mT @ right
+    assert rule is not None
+    expected = torch.cat([one.written_out()["g"] for one in settled(uploads(whole, whole), rule)])
+    assert float(expected[-1].norm()) < 1e-4 * float(whole[-1].norm())
+    for forms in ((Product(left, right), Product(left, right)), (Product(left, right), whole)):
+        found = torch.cat([one.written_out()["g"] for one in settled(uploads(*forms), rule)])
+        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"local-only", "fedcia", "ifedrec"}))

@@ -22,11 +22,12 @@ from ownview.messages.upload import Upload
 from ownview.parts.sequences.filters import low_pass
 from ownview.parts.sequences.prefixes import prefixes
 from ownview.parts.sequences.sequence import SequenceSettings
+from ownview.parts.sequences.slopes import turned
 from ownview.parts.sequences.transformer import Transformer
 from ownview.parts.shortened import rounded
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
-from ownview.seam.client import Patch
+from ownview.seam.client import Patch, Product
 from ownview.seam.roles import RECEIVED
 from ownview.testing.federated import alone_equals_vector
 from ownview.testing.worlds import federation, small_world
@@ -130,11 +131,17 @@ def sent(one: Federation, clients: list[int]) -> Upload:
 
 
 def sums(one: Federation, clients: list[int]) -> dict[str, Tensor]:
-    """What clients send, every sum of it written out."""
+    """What clients send, every sum of it written out, and the items' gradient whole."""
     found: dict[str, Tensor] = {}
     for name, value in sent(one, clients).sums.items():
-        assert isinstance(value, Tensor), name
-        found[name] = value
+        whole = value.left.mT @ value.right if isinstance(value, Product) else value
+        assert isinstance(whole, Tensor), name
+        found[name] = whole
+    if "along" in found:
+        along, items = found.pop("along"), one.server.shared["items"]
+        found["gradient.items"] = torch.stack(
+            [turned(slope, here, items) for slope, here in zip(found["gradient.items"], along, strict=True)]
+        )
     return found
 
 
@@ -326,6 +333,14 @@ def test_with_drawn_items_only_their_rows_and_the_clients_own_are_sent() -> None
     assert 0 < len(set(rows) - mine) <= 3
 
 
+def test_factors_are_sent_where_they_are_shorter_than_what_they_stand_for() -> None:
+    wide = FedSASRec.of({**METHOD.values(), "embedding_size": 64, "length": 3, "temperature": 0.2})
+    for method, factors in ((wide, True), (METHOD, False)):
+        upload = sent(federation(method, small_world()), [1, 2])
+        for name in ("items", "block0.attention.inward", "block1.forward.outward"):
+            assert isinstance(upload.sums[f"gradient.{name}"], Product) is factors, name
+
+
 def test_the_largest_rows_alone_are_sent() -> None:
     whole = sums(federation(METHOD, small_world()), [1])["gradient.items"][0]
     upload = sent(federation(FedSASRec.of({**METHOD.values(), "sent_rows": 5}), small_world()), [1])
@@ -333,7 +348,7 @@ def test_the_largest_rows_alone_are_sent() -> None:
     assert isinstance(patch, Patch)
     largest = whole.norm(dim=1).argsort(descending=True)[:5]
     assert set(patch.rows[0].tolist()) == set(largest.tolist())
-    assert torch.equal(patch.values[0], whole[patch.rows[0]])
+    assert torch.allclose(patch.values[0], whole[patch.rows[0]], rtol=0, atol=1e-12)  # written out, not in factors
 
 
 def test_numbers_of_one_byte_are_those_gradients_in_the_mean_and_a_quarter_as_long() -> None:
@@ -346,7 +361,7 @@ def test_numbers_of_one_byte_are_those_gradients_in_the_mean_and_a_quarter_as_lo
     for name, value in whole.items():
         found = read[name][0]
         if value.dim() < 3:  # vectors go as they are
-            assert torch.equal(found, value[0])
+            assert torch.allclose(found, value[0], rtol=0, atol=1e-12)
             continue
         step = 2.0 ** (value[0].abs().amax(1, keepdim=True).clamp(min=1e-20) / 127).log2().ceil()
         assert bool(((found - value[0]).abs() < step).all()), name
@@ -429,8 +444,9 @@ def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client
         {"prefixes": True, "drawn": 3, "frequency": 0.6},
         {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8},
         {"relative": True, "temperature": 0.2, "negatives": 5},
+        {"relative": True, "temperature": 0.2, "embedding_size": 64, "length": 3},
     ],
-    ids=["beginnings", "short messages", "cosines"],
+    ids=["beginnings", "short messages", "cosines", "factors"],
 )
 def test_clients_that_are_alone_send_the_same_bytes_and_end_with_the_same_values(more: dict[str, Any]) -> None:
     alone_equals_vector(FedSASRec.of({**METHOD.values(), "dropout": 0.2, **more}), together=True)

@@ -66,9 +66,12 @@ def _bounded(parts: Sequence[Sent], factor: float) -> list[Sent]:
 
 
 def _row_lengths(one: Sent) -> Tensor:
-    """[B, k] norms of a part's rows; [1, 0] for a product, which is not written out, and for values without rows."""
+    """[B, k] norms of a part's rows, of a product without writing it out; [1, 0] for values without rows."""
+    if isinstance(one, Product):  # |row i of L^T R|^2 = sum of L[:, i] * (R R^T L)[:, i]
+        left, right = one.left.double(), one.right.double()
+        return ((right @ right.mT @ left) * left).sum(1).clamp(min=0).sqrt()
     values = one.values if isinstance(one, Patch) else one
-    if isinstance(values, Product) or values.dim() < 3:
+    if values.dim() < 3:
         return torch.zeros(1, 0, dtype=torch.float64)
     lengths: Tensor = torch.linalg.vector_norm(values.flatten(2), dim=2, dtype=torch.float64)
     return lengths
@@ -80,7 +83,9 @@ def _scaled_rows(one: Sent, factors: Tensor) -> Sent:
         return one
     if isinstance(one, Patch):
         return one._replace(values=times(one.values, factors))
-    return one if isinstance(one, Product) else times(one, factors)
+    if isinstance(one, Product):
+        return Product(one.left * factors[:, None].to(one.left.dtype), one.right)
+    return times(one, factors)
 
 
 def _most(lengths: Sequence[Tensor], factor: float) -> float:

@@ -15,15 +15,17 @@ from torch import Tensor
 from ownview.methods.fedsasrec.settings import GradientSettings
 from ownview.methods.fedsasrec.short_gradients import shortened
 from ownview.parts.sequences import prefixes
+from ownview.parts.sequences.slopes import slopes, turned
 from ownview.parts.sequences.transformer import lesson
 from ownview.parts.server_adam import adam_moved, moments
-from ownview.seam.client import Summand, Summands
+from ownview.seam.client import Sent, Summand, Summands
 from ownview.seam.method import ReportingMethod
 from ownview.seam.roles import RECEIVED, Param, chance, timeline
 from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
 
 _GRADIENT = "gradient."
+_ALONG = "along"
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,17 @@ class SummedGradients(GradientSettings, ReportingMethod):
         for name, param in self.network.params(world.num_items, RECEIVED).items():
             coarse = self.sent_bits == 8 and len(param.shape) == 2
             found[_GRADIENT + name] = Summand(param.shape, f"gradient of {name}", coarse=coarse)
+        if self.in_factors and self.temperature > 0:
+            found[_ALONG] = Summand((world.num_items,), "of the gradient of items what only changes their lengths")
         return found
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """The summed gradient, or the scaled change of several steps; 0 for a client with fewer than two items."""
+        if self.in_factors:
+            found = slopes(self.network, p, p["line.rows"], p["line.mask"], p["luck"])
+            sent: dict[str, Sent] = {_GRADIENT + name: one for name, one in found.others.items()}
+            sent |= {"positions": found.positions, _GRADIENT + "items": found.items}
+            return sent | ({_ALONG: found.along} if self.temperature > 0 else {}), {}
         start = {name: value for name, value in p.items() if name in self.network.names}
 
         def slope(here: Params, step: int) -> tuple[Params, Tensor]:
@@ -63,8 +72,8 @@ class SummedGradients(GradientSettings, ReportingMethod):
             further, _ = slope({name: start[name] - rate * summed[name] for name in start}, step)
             summed = {name: summed[name] + further[name] for name in start}
         place = self.network.names.index
-        sent = {_GRADIENT + name: shortened(one, name, place(name), p["luck"], self) for name, one in summed.items()}
-        return {"positions": positions, **sent}, {}
+        short = {_GRADIENT + name: shortened(one, name, place(name), p["luck"], self) for name, one in summed.items()}
+        return {"positions": positions, **short}, {}
 
     def _loss(self, x: Params, p: Params, step: int) -> tuple[Tensor, Tensor]:
         """[] the sum of the client's losses with the network's values x, and [] how many they are."""
@@ -81,6 +90,8 @@ class SummedGradients(GradientSettings, ReportingMethod):
         if not bool(positions > 0):
             return {}
         gradient = {name: sums[_GRADIENT + name] / positions for name in self.network.names}
+        if _ALONG in sums:
+            gradient["items"] = turned(gradient["items"], sums[_ALONG] / positions, values["items"])
         return adam_moved(values, gradient, self.learning_rate)
 
     def scores(self, p: Params) -> Tensor:

@@ -31,19 +31,26 @@ class FedSASRec(SummedGradients):
         return super().client(world)
 
     def memory(self, world: World) -> Memory:
-        """The forward and backward pass and two gradients at one client; Adam's temporaries at the server.
+        """The forward and backward pass at one client; Adam's temporaries at the server.
 
-        With a temperature a client also holds gradients of the items' directions and of what they are computed from.
+        Scores of all items at all places three times over, and gradients in factors where these are fewer numbers; else
+        two of everything that is learnt, and with a temperature two more of the items'.
         """
         learnt = sum(torch.Size(one.shape).numel() for one in self.sends(world).values())
-        candidates = self.negatives or world.num_items
-        slopes = 2 * learnt + (2 * world.num_items * self.embedding_size if self.temperature > 0 else 0)
+        table, candidates = world.num_items * self.embedding_size, self.negatives or world.num_items
 
         def needed(length: int) -> int:
-            return prefixes.working(self.network, candidates, length, self.drawn) + slopes
+            if self.in_factors:
+                width = min(length, self.length + 1)
+                factors = min(2 * width * (world.num_items + self.embedding_size), 2 * table)
+                inside = self.network.inside(width)
+                return 3 * width * candidates + factors + inside + min(2 * (learnt - table), inside)
+            written = 2 * learnt + (2 * table if self.temperature > 0 else 0)
+            if self.prefixes:
+                return prefixes.working(self.network, candidates, length, self.drawn) + written
+            return self.network.working(candidates) + written
 
-        whole = self.network.working(candidates) + slopes
-        return Memory(needed if self.prefixes else whole, server=4 * learnt)
+        return Memory(needed, server=4 * learnt)
 
     def portable(self, received: Params, world: World) -> Portable:
         """The network."""

@@ -29,3 +29,9 @@ class GradientSettings(SequenceSettings):
         if self.sent_bits not in (8, 32):
             nearest = 8 if self.sent_bits < 20 else 32
             raise SettingError(f"FedSASRec setting sent_bits={self.sent_bits}: expected 8 or 32, such as {nearest}")
+
+    @property
+    def in_factors(self) -> bool:
+        """Whether what a client sends is the gradient itself over all items, which can be summed up in factors."""
+        whole = self.negatives == 0 and self.sent_rows == 0 and self.sent_bits == 32
+        return whole and self.local_steps == 1 and not self.prefixes

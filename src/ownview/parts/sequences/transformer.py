@@ -8,6 +8,7 @@ and maps over many.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,8 +24,18 @@ from ownview.seam.roles import RECEIVED, Param, Role
 from ownview.seam.training import Params
 
 _DROPOUT, _ITEMS, _NEGATIVES = (derive(0, f"transformer:{what}") for what in ("dropout", "items", "negatives"))
+_PARTS, _SIDES = ("attention", "forward"), ("inward", "outward")
 _BITS = 31
 """A value is dropped where this many random bits, as a number, are below the share that is dropped."""
+
+
+Layers = Callable[[Params, str, Tensor], Tensor]
+"""Parameters, the name of a matrix [a, b], rows [W, a] -> their products with it [W, b]."""
+
+
+def product(p: Params, name: str, rows: Tensor) -> Tensor:
+    """[W, b] of rows [W, a]."""
+    return rows @ p[name]
 
 
 class Lesson(NamedTuple):
@@ -135,6 +146,11 @@ class Transformer:
         """Names of all parameters."""
         return tuple(self.params(1, RECEIVED))
 
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """Names of the matrices that rows go through."""
+        return tuple(f"block{k}.{part}.{side}" for k in range(self.blocks) for part in _PARTS for side in _SIDES)
+
     def working(self, candidates: int) -> int:
         """Numbers held by one sequence's loss and gradient: scores of all candidates, attention, activations."""
         return 3 * self.length * candidates + self.inside(self.length)
@@ -165,10 +181,18 @@ class Transformer:
         hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
         targets = embedding(taught.items[1:], table)
         if self.horizon > 0:
-            # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
-            ahead = future(len(targets), self.horizon, targets) * taught.real
-            targets = ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30) @ targets
+            targets = self.ahead(taught.real) @ targets
         return hidden, self.wanted(table, hidden, targets)
+
+    def ahead(self, real: Tensor) -> Tensor:
+        """[W, W] how much each place [W] learns of the target of every place: of its own, or of all from its own on.
+
+        Padding has no weight, and a place of padding does not count.
+        """
+        if self.horizon == 0:
+            return torch.diag_embed(real)
+        ahead = future(len(real), self.horizon, real) * real
+        return ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30)
 
     def wanted(self, table: Tensor, hidden: Tensor, targets: Tensor) -> Tensor:
         """[W] h . target, of states [W, d] and targets [W, d], a share of them spread over all items."""
@@ -192,7 +216,10 @@ class Transformer:
         """[d] h at the last real item; the arguments are those of `hidden`."""
         return self.hidden(p, items, there, chance).index_select(0, (there - 1).clamp(min=0).reshape(1))[0]
 
-    def hidden(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0) -> Tensor:
+    def hidden(
+        self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0,
+        layers: Layers | None = None,
+    ) -> Tensor:  # fmt: skip
         """[W, d] h after each item, with a temperature of length 1.
 
         Args:
@@ -202,7 +229,9 @@ class Transformer:
             there: [] how many are real.
             chance: of the client in this round, which keys dropout; None for none.
             step: index that separates draws of the same chance.
+            layers: how rows go through matrices, where somebody listens; None for products alone.
         """
+        through = product if layers is None else layers
         t = torch.arange(len(items), device=items.device)
         known = t < there  # of an empty sequence not even the first is
         if chance is not None and self.item_dropout > 0:
@@ -212,8 +241,8 @@ class Transformer:
         x = self._dropped(x, chance, 0, step)
         around = self._around(x, t < there.clamp(min=1))
         for k in range(self.blocks):
-            x = x + self._dropped(self._looked(p, f"block{k}", x, around), chance, 2 * k + 1, step)
-            x = x + self._dropped(_forward(p, f"block{k}.forward", x), chance, 2 * k + 2, step)
+            x = x + self._dropped(self._looked(p, f"block{k}", x, around, through), chance, 2 * k + 1, step)
+            x = x + self._dropped(_forward(p, f"block{k}.forward", x, through), chance, 2 * k + 2, step)
         last = _normed(p, "last", x)
         return normalize(last, dim=-1) if self.temperature > 0 else last
 
@@ -225,19 +254,21 @@ class Transformer:
         """The filter's matrix, and [W, 1] which places it sees; None without a filter."""
         return (self.low_pass(x), real.to(x.dtype)[:, None]) if self.frequency > 0 else None
 
-    def _looked(self, p: Params, block: str, x: Tensor, around: tuple[Tensor, Tensor] | None) -> Tensor:
+    def _looked(
+        self, p: Params, block: str, x: Tensor, around: tuple[Tensor, Tensor] | None, through: Layers
+    ) -> Tensor:
         """[W, d] what a block takes from other places: by attention, and by the filter."""
         normed = _normed(p, f"{block}.attention", x)
-        attention = self._attention(p, f"{block}.attention", normed)
+        attention = self._attention(p, f"{block}.attention", normed, through)
         if around is None:
             return attention
         kernel, real = around
         return torch.lerp(attention, filtered(normed * real, kernel, p[f"{block}.filter.root"]), self.frequency)
 
-    def _attention(self, p: Params, name: str, normed: Tensor) -> Tensor:
+    def _attention(self, p: Params, name: str, normed: Tensor, through: Layers) -> Tensor:
         """[W, d] every head's mean of values over the places so far, weighed as `Transformer` has it."""
         width, d = normed.shape
-        parts = (normed @ p[f"{name}.inward"]).reshape(width, 3, self.heads, d // self.heads)
+        parts = through(p, f"{name}.inward", normed).reshape(width, 3, self.heads, d // self.heads)
         query, key, value = parts.permute(1, 2, 0, 3).unbind(0)
         ahead = torch.ones(width, width, dtype=torch.bool, device=normed.device).triu(1)
         near = query @ key.transpose(-1, -2) / math.sqrt(d // self.heads)
@@ -246,8 +277,7 @@ class Transformer:
             near = near + p[f"{name}.apart"][:, (t[:, None] - t).clamp(min=0)]
         weights = torch.softmax(torch.where(ahead, -torch.inf, near), -1)
         mean = (weights @ value).transpose(0, 1).reshape(width, d)
-        outer: Tensor = mean @ p[f"{name}.outward"]
-        return outer
+        return through(p, f"{name}.outward", mean)
 
     def _dropped(self, x: Tensor, chance: Tensor | None, place: int, step: int) -> Tensor:
         """x with a share of its values 0 and the others larger by as much; the same however long the padding."""
@@ -298,7 +328,6 @@ def _normed(p: Params, name: str, x: Tensor) -> Tensor:
     return layer_norm(x, x.shape[-1:], p[f"{name}.scale"], p[f"{name}.shift"], 1e-8)
 
 
-def _forward(p: Params, name: str, x: Tensor) -> Tensor:
-    inner = relu(_normed(p, name, x) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"])
-    outer: Tensor = inner @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
-    return outer
+def _forward(p: Params, name: str, x: Tensor, through: Layers) -> Tensor:
+    inner = relu(through(p, f"{name}.inward", _normed(p, name, x)) + p[f"{name}.inward.bias"])
+    return through(p, f"{name}.outward", inner) + p[f"{name}.outward.bias"]
