@@ -36,6 +36,8 @@ class SummedGradients(GradientSettings, ReportingMethod):
     g = d/dx sum of its k losses; the server moves x by Adam on (sum of all g) / (sum of all k): the gradient of the
     mean loss over the targets of a batch of these clients' sequences. With several local steps x_0, x_1, ..., x_s on
     its own mean loss at rate r a client sends k (x_0 - x_s) / r instead, which is g where there is one step.
+
+    g itself over all items is made in factors, of which sums over clients are cheaper (`parts.sequences.slopes`).
     """
 
     def params(self, world: World) -> dict[str, Param]:
@@ -50,7 +52,7 @@ class SummedGradients(GradientSettings, ReportingMethod):
             coarse = self.sent_bits == 8 and len(param.shape) == 2
             found[_GRADIENT + name] = Summand(param.shape, f"gradient of {name}", coarse=coarse)
         if self.in_factors and self.temperature > 0:
-            found[_ALONG] = Summand((world.num_items,), "of the gradient of items what only changes their lengths")
+            found[_ALONG] = Summand((world.num_items,), "how much of that of items would only make them longer")
         return found
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:

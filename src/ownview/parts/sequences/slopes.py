@@ -4,6 +4,9 @@ With softmax shares s_t of the scores at place t and its targets' weights w_t, t
 all items is sum_t (s_t - w_t) h_t^T; to a matrix that rows x_t go through it is sum_t x_t delta_t^T, delta_t the slope
 to what comes out. As a `Product` the sum over many clients is one product of matrices; a single client's is written out
 before it leaves. Where a sequence is so long that its factors are more numbers than the matrix, that is made at once.
+
+With a temperature T scores are h . u / T, u = e / |e|, and G being the slope to u / T, that to e is
+(G - (G . u) u) / (T |e|). The first part is a product still; the second, a number an item, is sent beside it.
 """
 
 from __future__ import annotations
@@ -26,9 +29,8 @@ _SHORTEST = 1e-12
 class Slopes(NamedTuple):
     """Of the sum of one sequence's losses.
 
-    items:     to the items' vectors e, [m, d]; with a temperature without what it has along e, which is taken off by
-               whoever has the sum
-    along:     [m] how much that is, times the direction of e; 0 without a temperature
+    items:     to the items' vectors e, [m, d]; with a temperature its first part alone
+    along:     [m] (G . u) / (T |e|) of each item, which `turned` takes off the sum; 0 without a temperature
     others:    to the network's other parameters by name
     positions: [] how many losses
     """
@@ -117,7 +119,7 @@ def _in_rows(rows: Tensor, items: Tensor, like: Tensor) -> Tensor:
 
 
 def turned(slope: Tensor, along: Tensor, items: Tensor) -> Tensor:
-    """[m, d] a sum of slopes to the vectors e of items, without what they have along e."""
+    """[m, d] the sum of slopes to the vectors e of items, from the sums of `Slopes.items` and `Slopes.along`."""
     lengths = items.norm(dim=-1, keepdim=True).clamp(min=_SHORTEST)
     found: Tensor = slope - along[:, None] * items / lengths
     return found
