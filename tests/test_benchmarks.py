@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks import asynchronous, cheaper_rounds, hostile_tabs, lived, next_rank, one_message, peers
+from benchmarks import asynchronous, cheaper_rounds, hostile_tabs, lived, next_rank, one_message, peers, sums_by_size
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
+from benchmarks.pair_sketch import PairSketch, SketchedEASE
 from benchmarks.peers_table import rendered as rendered_peers
 from benchmarks.rendering import in_short, rendered
 from benchmarks.shop import orders
 from benchmarks.watched import watched
 from benchmarks.worlds import crowd, in_sittings, of_clients
 
+from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
@@ -80,7 +82,7 @@ def test_pages_of_models_in_use_show_what_is_committed(part: str) -> None:
     assert lived.rendered(page, part, {**record, "machine": {"processor": "another", "cores": 3}}) != page
 
 
-@pytest.mark.parametrize("benchmark", [cheaper_rounds, hostile_tabs, one_message])
+@pytest.mark.parametrize("benchmark", [cheaper_rounds, hostile_tabs, one_message, sums_by_size])
 def test_tables_of_single_benchmarks_are_those_of_their_records(benchmark: Any) -> None:
     record = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
     rows = record if isinstance(record, list) else record["rows"]
@@ -209,3 +211,35 @@ def test_a_loss_is_that_of_every_sample() -> None:
     logits = [(0.5, 1), (-2.0, 0), (1.0, 1)]
     expected = sum(np.log1p(np.exp(z)) - z * label for z, label in logits) / 3
     assert peers.loss(given, values) == pytest.approx(expected, abs=1e-12)
+
+
+def _symmetric(size: int, seed: int) -> torch.Tensor:
+    half = torch.rand(size, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return half + half.T
+
+
+def test_sketches_add_up_and_their_estimates_are_right_on_the_mean() -> None:
+    one, other, sketch = _symmetric(40, 1), _symmetric(40, 2), PairSketch(64)
+    torch.testing.assert_close(sketch.of(one) + sketch.of(other), sketch.of(one + other))
+    seeds = [PairSketch(64, seed) for seed in range(400)]
+    estimates = torch.stack([each.estimate(each.of(one), one.diagonal()) for each in seeds])
+    assert torch.equal(estimates[0].diagonal(), one.diagonal())
+    assert torch.equal(estimates[0], estimates[0].T)
+    others = (one.triu(1).square().sum() - one.square()) / 64  # the variance that a pair's estimate has
+    near = (estimates.mean(0) - one).abs() <= 6 * (others / len(seeds)).sqrt() + 1e-9
+    assert near.all()
+    assert (estimates.var(0)[0, 1:] / others[0, 1:]).mean().item() == pytest.approx(1, abs=0.2)
+
+
+def test_a_sketch_with_room_for_every_pair_gives_fedease_back() -> None:
+    gram, users = _symmetric(30, 4), np.repeat(np.arange(8), 5)
+    apart = PairSketch(10**6)  # 435 pairs, of which no two share a number
+    torch.testing.assert_close(apart.estimate(apart.of(gram), gram.diagonal()), gram)
+    few = Interactions.from_rows("few", users, (users * 3 + np.tile(np.arange(5), 8)) % 12, timestamp=np.arange(40))
+    split = leave_one_out(few, ties="file", untimed="appearance", seed=0)
+    learnt = []
+    for method in (FedEASE(), SketchedEASE(width=10**6)):
+        at_work = Federation(method, split, split.known_items(), FederationOptions(), 0, Machine(torch.device("cpu")))
+        at_work.round(1)
+        learnt.append(at_work.server.shared["weights"])
+    torch.testing.assert_close(learnt[1], learnt[0])
