@@ -8,7 +8,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
-PANEL, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 360, 300, 48, 12, 34, 46
+PANEL, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 360, 320, 48, 24, 54, 46
 COLOURS = {"FedNext": "#0072b2", "FedEASE": "#d55e00", "sketch": "#009e73"}
 """Told apart by people who see few colours."""
 
@@ -27,8 +27,8 @@ def picture(rows: Sequence[Row]) -> str:
     for place, data in enumerate(panels):
         parts += _panel(place * PANEL, data, [row for row in rows if row["data"] == data], low, high)
     for place, (form, colour) in enumerate(COLOURS.items()):
-        parts.append(f'<circle cx="{LEFT + 110 * place + 130}" cy="10" r="4" fill="{colour}"/>')
-        parts.append(f'<text x="{LEFT + 110 * place + 140}" y="14">{form}</text>')
+        parts.append(f'<circle cx="{LEFT + 100 * place + 4}" cy="14" r="4" fill="{colour}"/>')
+        parts.append(f'<text x="{LEFT + 100 * place + 14}" y="18">{form}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -53,9 +53,12 @@ def _panel(left: int, data: str, rows: Sequence[Row], low: int, high: int) -> li
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">MB a client sends, masked</text>')
     for form, colour in COLOURS.items():
         own = sorted((row for row in rows if row["form"] == form), key=lambda row: int(row["masked"]))
-        line = [row for row in own if row["size"] and row["iterations"] == max(one["iterations"] for one in own)]
-        points = " ".join(f"{across(row['masked']):.1f},{up(row['validation']):.1f}" for row in line)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        most = max((int(row["iterations"]) for row in own), default=0)
+        for iterations in sorted({int(row["iterations"]) for row in own}):
+            line = [row for row in own if row["size"] and row["iterations"] == iterations]
+            points = " ".join(f"{across(row['masked']):.1f},{up(row['validation']):.1f}" for row in line)
+            dashes = "" if iterations == most else ' stroke-dasharray="4 3"'
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
         for row in own:
             x, y = across(row["masked"]), up(row["validation"])
             parts.append(
