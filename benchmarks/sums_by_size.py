@@ -1,7 +1,7 @@
 """What a client pays for which accuracy where sums are the model: results/sums_by_size.json, a table and a picture.
 
-    python -m benchmarks.sums_by_size measure --data-dir DIR     row by row; rows that are there are kept
-    python -m benchmarks.sums_by_size page                       writes docs/scale.md and its picture
+    python -m benchmarks.sums_by_size measure     row by row; rows that are there are kept
+    python -m benchmarks.sums_by_size page        writes docs/scale.md and its picture
 
 A row is a form of a sum and its size. In the open a client sends what is not 0; masked, every number of every sum in
 every round, 4 bytes each. FedEASE and FedNext stand with their defaults, once each; a sketch has four trials of lambda,
@@ -79,11 +79,11 @@ def cases() -> list[Case]:
     return made
 
 
-def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
+def measured(case: Case) -> dict[str, Any]:
     """One row: its best trial on validation, and bytes of one client in all rounds together."""
-    source, asked = case.data if data_dir is None else data_dir / case.data, PROTOCOLS[case.data]
+    asked = PROTOCOLS[case.data]
     runs = [
-        run(one, source, protocol=asked, seed=SEED, rounds=case.rounds, measure_every=case.rounds, device="cpu")
+        run(one, case.data, protocol=asked, seed=SEED, rounds=case.rounds, measure_every=case.rounds, device="cpu")
         for one in case.trials()
     ]
     best = max(runs, key=lambda one: float(one.result["validation"]["NDCG@10"]))
@@ -114,7 +114,7 @@ def recorded() -> list[dict[str, Any]]:
     return rows
 
 
-def measure(data: list[str], data_dir: Path | None) -> None:
+def measure(data: list[str]) -> None:
     """Measure the rows that are not there yet, and keep each at once."""
     wanted = cases()
     places = [asdict(one) for one in wanted]
@@ -122,7 +122,7 @@ def measure(data: list[str], data_dir: Path | None) -> None:
         known = [{name: row[name] for name in place} for row in recorded()]
         if place in known or (data and case.data not in data):
             continue
-        new = measured(case, data_dir)
+        new = measured(case)
         rows = [*recorded(), new]  # read anew: others may have been measured meanwhile
         rows.sort(key=lambda row: places.index({name: row[name] for name in place}))
         RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -166,7 +166,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("do", choices=("measure", "page"))
     parser.add_argument("data", nargs="*", metavar="DATA", help=f"some of: {', '.join(ITEMS)}; all if not given")
-    parser.add_argument("--data-dir", type=Path)
     asked = parser.parse_args()
     unknown = [one for one in asked.data if one not in ITEMS]
     if unknown:
@@ -174,7 +173,7 @@ def main() -> None:
     if asked.do == "page":
         page()
     else:
-        measure(asked.data, asked.data_dir)
+        measure(asked.data)
 
 
 if __name__ == "__main__":
