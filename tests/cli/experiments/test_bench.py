@@ -243,7 +243,10 @@ def test_a_suite_without_its_data_says_how_to_get_it(part: tuple[str, ...], ownv
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: best, citeulike, described, large, papers, private, quick, sequential" in ownview("bench").err
+    assert (
+        "name a suite: best, citeulike, cosines, described, large, papers, private, quick, sequential"
+        in ownview("bench").err
+    )
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 

@@ -53,12 +53,11 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
         for one in found["runs"]:
             known = one["provenance"]
             assert known["revision"], one["run"]
-            if known["revision"].endswith(
-                "+"
-            ):  # what was changed is named: suites alone, whose settings the run's name holds
+            if known["revision"].endswith("+"):  # what was changed is named: suites, whose settings a run's name holds
                 changed = known.get("changed", {"files": []})
                 assert changed["files"], f"{one['run']}: made from a changed source tree"
-                assert all(re.fullmatch(r"src/ownview/studies/suites/\w+\.toml", file) for file in changed["files"])
+                harmless = re.compile(r"src/ownview/studies/suites/\w+\.toml|tests/[\w/]+\.py")
+                assert all(harmless.fullmatch(file) for file in changed["files"])
                 assert re.fullmatch(r"[0-9a-f]{12}", changed["committed"]), "the commit that holds them"
             assert known["machine"].keys() - {"engine"} == MACHINE, "no host names"
             assert known["data"]["fingerprint"]
