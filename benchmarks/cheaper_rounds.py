@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rendering import between
+
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "cheaper_rounds.json", ROOT / "docs" / "methods" / "fedsasrec.md"
 BEGIN, END = "<!-- begin: benchmarks/cheaper_rounds.py -->\n", "<!-- end: benchmarks/cheaper_rounds.py -->"
@@ -124,13 +126,8 @@ def decimals(value: float, digits: int = 3) -> str:
 
 def page() -> None:
     """Put the table between its markers."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"expected the lines {BEGIN.strip()} and {END} in {PAGE.name}")
-    written = before + begin + "\n" + table(recorded()) + "\n" + end + after
-    PAGE.write_text(written, encoding="utf-8")
+    text = between(PAGE.read_text(encoding="utf-8"), "\n" + table(recorded()) + "\n", (BEGIN, END))
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main() -> None:

@@ -17,19 +17,24 @@ _SHORT = ("fedmf", "pfedrec", "fedrap", "fedem", "fedsasrec", "fedease", "fednex
 
 def rendered(page: str, documents: Sequence[Document]) -> str:
     """The page with one table a machine between its markers."""
-    return _between(page, "\n".join(_tables(one) for one in documents))
+    return between(page, "\n".join(_tables(one) for one in documents))
 
 
 def in_short(page: str, documents: Sequence[Document]) -> str:
     """The page with some methods of the first machine between its markers."""
-    return _between(page, "".join(_short(one) for one in documents[:1]))
+    return between(page, "".join(_short(one) for one in documents[:1]))
 
 
-def _between(page: str, text: str) -> str:
-    before, begin, rest = page.partition(_MARKS[0])
-    _, end, after = rest.partition(_MARKS[1])
+def between(page: str, text: str, marks: tuple[str, str] = _MARKS) -> str:
+    """The page with the text between two lines of it.
+
+    Raises:
+        SystemExit: the page lacks one of them.
+    """
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise SystemExit(f"expected the lines {_MARKS[0].strip()} and {_MARKS[1]} in the page")
+        raise SystemExit(f"expected the lines {marks[0].strip()} and {marks[1].strip()} in the page")
     return before + begin + text + end + after
 
 

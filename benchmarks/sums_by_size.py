@@ -18,7 +18,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cheaper_rounds import decimals
 from benchmarks.pair_sketch import SketchedEASE
+from benchmarks.rendering import between
 from benchmarks.sums_picture import picture
 from ownview.federation.facts import world_of
 from ownview.federation.reporting import reporting
@@ -94,9 +96,10 @@ def measured(case: Case) -> dict[str, Any]:
         "rounds": case.rounds, "trials": len(runs),
         "validation": float(best.result["validation"]["NDCG@10"]),
         "test": {name: float(best.result["test"][name]) for name in ("HR@10", "NDCG@10")},
-        "open": sum(int(line["bytes_up_per_client"]) for line in lines),
+        "open": None if sketched else sum(int(line["bytes_up_per_client"]) for line in lines),
         "masked": 4 * (case.size + ITEMS[case.data]) if sketched else 4 * numbers(best) * case.rounds,
         "down": sum(int(line["bytes_down_per_client"]) for line in lines),
+        "provenance": json.loads((best.folder.path / "provenance.json").read_text(encoding="utf-8")),
     }  # fmt: skip
 
 
@@ -136,28 +139,24 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         size = "in full" if not row["size"] else f"{'rank ' if row['form'] == 'FedNext' else ''}{row['size']:,}"
         sent = " | ".join(_megabytes(row[way]) for way in ("open", "masked", "down"))
-        reached = f"{_decimals(row['test']['HR@10'])} / {_decimals(row['test']['NDCG@10'])}"
+        reached = f"{decimals(row['test']['HR@10'])} / {decimals(row['test']['NDCG@10'])}"
         form = f"{row['data']} | {row['form']}, {size} | {row['rounds']}"
-        text += f"| {form} | {sent} | {_decimals(row['validation'])} | {reached} |\n"
+        text += f"| {form} | {sent} | {decimals(row['validation'])} | {reached} |\n"
     return text
 
 
-def _megabytes(count: int) -> str:
+def _megabytes(count: int | None) -> str:
+    """Nothing where clients sent another form, which is a sketch's in the open."""
+    if count is None:
+        return ""
     return f"{count / 1e6:,.0f}" if count >= 1e7 else f"{count / 1e6:.2g}"
-
-
-def _decimals(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 def page() -> None:
     """Put the table between its markers, and draw the picture."""
-    text, rows = PAGE.read_text(encoding="utf-8"), recorded()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"expected the lines {BEGIN.strip()} and {END} in {PAGE.name}")
-    PAGE.write_text(before + begin + "\n" + table(rows) + "\n" + end + after, encoding="utf-8")
+    rows = recorded()
+    text = between(PAGE.read_text(encoding="utf-8"), "\n" + table(rows) + "\n", (BEGIN, END))
+    PAGE.write_text(text, encoding="utf-8")
     PICTURE.write_text(picture(rows), encoding="utf-8")
 
 
