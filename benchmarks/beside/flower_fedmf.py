@@ -1,8 +1,13 @@
-"""FedMF in Flower's simulation: a ClientApp, FedAvg and Ray; a client's vector lies in its node's state."""
+"""FedMF in Flower's simulation: a ClientApp, FedAvg and Ray; a client's vector lies in its node's state.
+
+Ray's workers import this file as a module, so that what they keep is kept: a function of a script travels to them anew
+with every task. Where to read and write is in the environment, which they share.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import cache
 from itertools import pairwise
@@ -19,7 +24,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 
-PROBLEM, OUT = sys.argv[1], sys.argv[2]
+PROBLEM, OUT = "FEDMF_PROBLEM", "FEDMF_OUT"
 client_app, server_app = ClientApp(), ServerApp()
 
 
@@ -27,7 +32,7 @@ client_app, server_app = ClientApp(), ServerApp()
 def _problem() -> dict[str, Any]:
     """Read once a process."""
     torch.set_num_threads(1)
-    return dict(np.load(PROBLEM))
+    return dict(np.load(os.environ[PROBLEM]))
 
 
 @client_app.train()
@@ -80,7 +85,7 @@ class Noting(FedAvg):
             for one in replies:
                 said = one.content["metrics"]
                 users[int(said["client"])] = [said[f"u{k:02d}"] for k in range(users.shape[1])]
-            np.savez(OUT + ".npz", users=users, table=made[0].to_torch_state_dict()["table"].numpy())
+            np.savez(os.environ[OUT] + ".npz", users=users, table=made[0].to_torch_state_dict()["table"].numpy())
         return made
 
 
@@ -97,11 +102,14 @@ def serve(grid: Grid, context: Context) -> None:
     strategy.start(grid=grid, initial_arrays=start, train_config=ConfigRecord(), num_rounds=int(given["rounds"]))
     seconds = [round(after - before, 2) for before, after in pairwise(strategy.marks)]
     said = {"versions": {"flwr": flwr.__version__}, "seconds": seconds, "megabytes": cpu_seconds.peak_megabytes()}
-    Path(OUT + ".json").write_text(json.dumps(said))
+    Path(os.environ[OUT] + ".json").write_text(json.dumps(said))
 
 
 if __name__ == "__main__":
+    os.environ |= {PROBLEM: sys.argv[1], OUT: sys.argv[2], "PYTHONPATH": str(Path(__file__).parent)}
+    import flower_fedmf as apps
+
     run_simulation(
-        server_app, client_app, len(_problem()["offsets"]) - 1,
+        apps.server_app, apps.client_app, len(apps._problem()["offsets"]) - 1,
         backend_config={"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": 1}},
     )  # fmt: skip
