@@ -31,10 +31,9 @@ SMALL: dict[str, Any] = {
 """A network that a laptop trains: half as wide as the preset `tuned`, of one block, looking back a quarter as far."""
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "ml-100k": ("honest", SMALL),
-    "ml-1m": ("sequential", {"dropout": 0.2}),
     "amazon-beauty": ("sequential", {"embedding_size": 256, "length": 50, "dropout": 0.6, "temperature": 0.07}),
 }
-"""Protocol and network by data: on ml-1m the preset `tuned`, on amazon-beauty what the suite `sequential` has."""
+"""Protocol and network by data: on amazon-beauty what the suite `cosines` has."""
 FIRST = "ml-100k"
 """The data of rows that name none."""
 ROWS: dict[str, dict[str, Any]] = {
@@ -48,63 +47,62 @@ ROWS: dict[str, dict[str, Any]] = {
     "largest 256 rows, a byte a number": {
         "clients": "turns:128", "learning_rate": 0.003, "sent_rows": 256, "sent_bits": 8, "rounds": 240, "every": 8,
     },
-    "ml-1m, cohorts of 128": {"data": "ml-1m", "clients": "turns:128", "rounds": 5280, "every": 48},
-    "ml-1m, cohorts of 1,024, rate .003": {
-        "data": "ml-1m", "clients": "turns:1024", "learning_rate": 0.003, "rounds": 360, "every": 6,
-    },
-    "ml-1m, cohorts of 1,024, rate .01": {
-        "data": "ml-1m", "clients": "turns:1024", "learning_rate": 0.01, "rounds": 360, "every": 6,
-    },
-    "ml-1m, everybody, rate .01": {
-        "data": "ml-1m", "clients": "all", "learning_rate": 0.01, "rounds": 264, "every": 4,
-    },
-    "ml-1m, everybody, rate .03": {
-        "data": "ml-1m", "clients": "all", "learning_rate": 0.03, "rounds": 264, "every": 4,
-    },
     "amazon-beauty, cohorts of 128": {"data": "amazon-beauty", "clients": "turns:128", "rounds": 3500, "every": 175},
     "amazon-beauty, cohorts of 2,048, rate .003": {
-        "data": "amazon-beauty", "clients": "turns:2048", "learning_rate": 0.003, "rounds": 165, "every": 11,
+        "data": "amazon-beauty", "clients": "turns:2048", "learning_rate": 0.003, "rounds": 132, "every": 11,
     },
     "amazon-beauty, cohorts of 2,048, rate .01": {
-        "data": "amazon-beauty", "clients": "turns:2048", "learning_rate": 0.01, "rounds": 165, "every": 11,
-    },
-    "amazon-beauty, everybody, rate .01": {
-        "data": "amazon-beauty", "clients": "all", "learning_rate": 0.01, "rounds": 120, "every": 4,
-    },
-    "amazon-beauty, everybody, rate .03": {
-        "data": "amazon-beauty", "clients": "all", "learning_rate": 0.03, "rounds": 120, "every": 4,
+        "data": "amazon-beauty", "clients": "turns:2048", "learning_rate": 0.01, "rounds": 132, "every": 11,
     },
 }  # fmt: skip
 """What is set beside the network; `rounds` and `every` how long it trains and how often validation is asked. Rows of
-ml-1m and amazon-beauty were written down before any of them was run: cohorts of a seventh or an eleventh of all and of
-all, with two rates each, for at most a twentieth of the rounds that cohorts of 128 take, or a pass or two more."""
+amazon-beauty were written down before they were run: two rates, for some twentieth of the rounds of cohorts of 128."""
 
 
 PASSES = (5, 10, 15, 30)
 """Over all clients, after which rows are held against each other."""
 
 
-def measured(title: str, data_dir: Path | None, device: str) -> dict[str, Any]:
-    """One row: its curve on validation, bytes, CPU-seconds and test at the chosen round."""
-    asked = dict(ROWS[title])
-    rounds, every, data = asked.pop("rounds"), asked.pop("every"), asked.pop("data", FIRST)
-    protocol, network = WORLDS[data]
-    settings = network | asked
+def measured(title: str, data_dir: Path | None) -> dict[str, Any]:
+    """One row, run in a process of its own."""
+    data, protocol, settings, rounds, every = _asked(title)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         words = [f"--set={name}={value}" for name, value in settings.items()]
         words += [] if data_dir is None else ["--data-dir", str(data_dir)]
         line = [sys.executable, "-m", "ownview", "run", "fedsasrec", "--data", data, "--protocol", protocol]
-        line += ["--device", device]
+        line += ["--device", "cpu"]
         line += ["--rounds", str(rounds), "--measure-every", str(every), "--seed", str(SEED), "--out", str(out), *words]
         alone = os.environ | {"OMP_NUM_THREADS": "1", "OWNVIEW_PROGRESS": "off"}
         process = subprocess.Popen(line, env=alone, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         if status:
             raise SystemExit(f"{title}: the run ended with {os.waitstatus_to_exitcode(status)}")
-        lines = [json.loads(one) for one in (out / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
-        result = json.loads((out / "result.json").read_text(encoding="utf-8"))
-        made = json.loads((out / "provenance.json").read_text(encoding="utf-8"))
+        return read(title, out, used.ru_utime + used.ru_stime)
+
+
+def _asked(title: str) -> tuple[str, str, dict[str, Any], int, int]:
+    """Data, protocol, settings, rounds and after how many rounds validation is asked."""
+    asked = dict(ROWS[title])
+    rounds, every, data = asked.pop("rounds"), asked.pop("every"), asked.pop("data", FIRST)
+    protocol, network = WORLDS[data]
+    return data, protocol, network | asked, rounds, every
+
+
+def read(title: str, out: Path, cpu_seconds: float | None = None) -> dict[str, Any]:
+    """A row from its run: its curve on validation, bytes, seconds and test at the chosen round.
+
+    Args:
+        title: of the row.
+        out: folder of the finished run.
+        cpu_seconds: of its process; the seconds of its rounds where None, for a run that had one thread.
+    """
+    data, protocol, settings, rounds, _ = _asked(title)
+    lines = [json.loads(one) for one in (out / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    made = json.loads((out / "provenance.json").read_text(encoding="utf-8"))
+    if cpu_seconds is None:
+        cpu_seconds = sum(sum(one["seconds"].values()) for one in lines)
     curve = [
         {"round": one["round"], **{name: one["validation"][name] for name in ("HR@10", "NDCG@10")}}
         for one in lines
@@ -115,7 +113,7 @@ def measured(title: str, data_dir: Path | None, device: str) -> dict[str, Any]:
         "chosen_round": result["chosen_round"], "test": {name: result["test"][name] for name in ("HR@10", "NDCG@10")},
         "bytes_down_a_round": lines[-1]["bytes_down_per_client"], "bytes_up_a_round": lines[-1]["bytes_up_per_client"],
         "clients_a_round": sum(one["clients"] for one in lines) / rounds,
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "cpu_seconds": round(cpu_seconds, 1),
         "curve": curve, "provenance": made,
     }  # fmt: skip
 
@@ -126,12 +124,12 @@ def recorded() -> list[dict[str, Any]]:
     return found
 
 
-def measure(titles: list[str], data_dir: Path | None, device: str) -> None:
+def measure(titles: list[str], data_dir: Path | None, finished: Path | None) -> None:
     """Measure the rows that are not there yet, and keep each at once."""
     for title in titles or [one for one, asked in ROWS.items() if "data" not in asked]:
         if any(one["row"] == title for one in recorded()):
             continue
-        new = measured(title, data_dir, device)
+        new = measured(title, data_dir) if finished is None else read(title, finished)
         found = [*recorded(), new]  # read anew: others may have been measured meanwhile
         found.sort(key=lambda one: list(ROWS).index(one["row"]))
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -174,15 +172,17 @@ def main() -> None:
     parser.add_argument("do", choices=("measure", "page"))
     parser.add_argument("rows", nargs="*", metavar="ROW")
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--finished", type=Path, help="folder of a run with the one ROW's settings, to be read instead")
     asked = parser.parse_args()
     unknown = [one for one in asked.rows if one not in ROWS]
     if unknown:
         raise SystemExit(f"no row {unknown[0]!r}; expected some of: {', '.join(ROWS)}")
+    if asked.finished and len(asked.rows) != 1:
+        raise SystemExit(f"--finished with {len(asked.rows)} rows; expected the one that the run is of")
     if asked.do == "page":
         page()
     else:
-        measure(asked.rows, asked.data_dir, asked.device)
+        measure(asked.rows, asked.data_dir, asked.finished)
 
 
 if __name__ == "__main__":
