@@ -2,8 +2,11 @@
 
 <!-- anchors:sequential/sequential amazon-beauty
 sasrec = SASRec, central
+cosines/sasrec, cosines = SASRec with scores as cosines, central
 -->
 <!-- end of anchors -->
+
+A row of another suite than the block's has that suite's name before it.
 """
 
 from __future__ import annotations
@@ -81,8 +84,13 @@ def with_anchors(text: str, anchors: Sequence[Anchor], known: Records, source: s
         if not printed:
             raise OutputError(f"anchors of {found['data']}: {ANCHORS} has none")
         names = dict(line.rsplit(" = ", 1) for line in found["rows"].splitlines())
-        place = found["suite"], found["data"], found["protocol"]
-        ours = {name: {metric: known.cell(*place, row, metric) for metric in HEADLINE} for row, name in names.items()}
+
+        def cells(row: str) -> Mapping[str, Cell]:
+            suite, _, name = row.rpartition("/")
+            place = suite or found["suite"], found["data"], found["protocol"]
+            return {metric: known.cell(*place, name, metric) for metric in HEADLINE}
+
+        ours = {name: cells(row) for row, name in names.items()}
         lines = [*_table(printed, ours), "", *_said(printed, ours)]
         return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
 

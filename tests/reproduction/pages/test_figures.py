@@ -207,6 +207,15 @@ def test_printed_figures_stand_beside_ours_with_what_may_be_said() -> None:
     assert with_anchors(made, [printed], Records({"mine": _document(PLACES)}), "page.md") == made
 
 
+def test_a_row_of_another_suite_stands_beside_printed_figures() -> None:
+    printed = Anchor("toys", "Theirs", "Venue 2026", {"HR@10": 0.31, "NDCG@10": 0.15}, "all", "as ours", "a log", "")
+    text = "<!-- anchors:mine/honest toys\nlater/ours = Later\n-->\n<!-- end of anchors -->"
+    known = Records({"later": _document(PLACES)})
+    assert "| **Later** | .3000 | .1570 |" in with_anchors(text, [printed], known, "page.md")
+    with pytest.raises(OutputError, match="mine"):
+        with_anchors(text.replace("later/", ""), [printed], known, "page.md")
+
+
 def test_a_file_of_printed_figures_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "anchors.json"
     path.write_text(json.dumps({"format": 1, "anchors": [{"name": "x"}]}), encoding="utf-8")
