@@ -1,7 +1,7 @@
-"""What fewer, cheaper rounds of FedSASRec cost in accuracy: results/cheaper_rounds.json, and the table of its page.
+"""What fewer, cheaper rounds of FedSASRec cost in accuracy: results/cheaper_rounds.json, its table and its picture.
 
 python -m benchmarks.cheaper_rounds measure ROW ... --data-dir DIR   row by row; rows that are there are kept
-python -m benchmarks.cheaper_rounds page                             writes the table into docs/methods/fedsasrec.md
+python -m benchmarks.cheaper_rounds page                             writes docs/methods/fedsasrec.md and its picture
 
 Every row is `ownview run fedsasrec` in a process of its own; its CPU-seconds are those of the whole process, set-up and
 measurements among them. The round is chosen on validation, as everywhere; rows are compared by validation too.
@@ -18,10 +18,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.panels import Curve, Point, picture
 from benchmarks.rendering import between
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "cheaper_rounds.json", ROOT / "docs" / "methods" / "fedsasrec.md"
+PICTURE = ROOT / "docs" / "pictures" / "cheaper-rounds.svg"
 BEGIN, END = "<!-- begin: benchmarks/cheaper_rounds.py -->\n", "<!-- end: benchmarks/cheaper_rounds.py -->"
 SEED = 0
 SMALL: dict[str, Any] = {
@@ -160,10 +162,25 @@ def decimals(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".removeprefix("0")
 
 
+def drawn(found: list[dict[str, Any]]) -> str:
+    """SVG: validation NDCG@10 over rounds, a panel a dataset."""
+    curves = []
+    for one in found:
+        name = one["row"].removeprefix(f"{one['data']}, ")
+        points = [
+            Point(point["round"], point["NDCG@10"], f"{name}, round {point['round']}: {decimals(point['NDCG@10'])}")
+            for point in one["curve"]
+        ]
+        curves.append(Curve(one["data"], name, points))
+    return picture(curves, "rounds")
+
+
 def page() -> None:
-    """Put the table between its markers."""
-    text = between(PAGE.read_text(encoding="utf-8"), "\n" + table(recorded()) + "\n", (BEGIN, END))
+    """Put the table between its markers, and draw the picture."""
+    found = recorded()
+    text = between(PAGE.read_text(encoding="utf-8"), "\n" + table(found) + "\n", (BEGIN, END))
     PAGE.write_text(text, encoding="utf-8")
+    PICTURE.write_text(drawn(found), encoding="utf-8")
 
 
 def main() -> None:

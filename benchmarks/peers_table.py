@@ -14,13 +14,13 @@ MARKS = ("<!-- peers -->\n", "<!-- end of peers -->")
 def table(document: Mapping[str, Any]) -> str:
     """Both tables of one machine."""
     here = document["machine"]
-    loads = [line["load"] for kind in ("fedmf", "closed") for line in document[kind]]
     return (
-        f"\nOne of {here['cores']} cores ({here['processor']}), load meanwhile {min(loads):g} to {max(loads):g}:\n\n"
-        "| FedMF | world | CPU-s a round | first | MB | versions | loss after a round | apart |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        f"\nOne of {here['cores']} cores ({here['processor']}); load is that of the machine when a row was done:\n\n"
+        "| FedMF | world | CPU-s a round | first | MB | versions | loss after a round | apart | load |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         + "".join(map(_framework, document["fedmf"]))
-        + "\n| closed form | data | CPU-s to fit | MB, at most | before fitting |\n| --- | --- | --- | --- | --- |\n"
+        + "\n| closed form | data | CPU-s to fit | MB, at most | before fitting | load |\n"
+        + "| --- | --- | --- | --- | --- | --- |\n"
         + "".join(map(_form, document["closed"]))
     )
 
@@ -28,19 +28,19 @@ def table(document: Mapping[str, Any]) -> str:
 def _framework(line: Mapping[str, Any]) -> str:
     start = f"| {line['framework']} | {line['world']} |"
     if "why not" in line:
-        return f"{start} did not run: {line['why not'].splitlines()[-1][:120]} | | | | | |\n"
+        return f"{start} did not run: {line['why not'].splitlines()[-1][:120]} | | | | | | {line['load']:g} |\n"
     versions = ", ".join(f"{name} {version}" for name, version in line["versions"].items())
     return (
         f"{start} {line['second']:.2f} | {line['seconds'][0]:.2f} | {line['megabytes']} | {versions} | "
-        f"{line['loss after a round']:.4f} | {line['apart']:.0e} |\n"
+        f"{line['loss after a round']:.4f} | {line['apart']:.0e} | {line['load']:g} |\n"
     )
 
 
 def _form(line: Mapping[str, Any]) -> str:
     start = f"| {line['form']} | {line['data']} |"
     if "why not" in line:
-        return f"{start} did not run: {line['why not'].splitlines()[-1][:120]} | | |\n"
-    return f"{start} {line['fit']:.2f} | {line['megabytes']} | {line['before']} |\n"
+        return f"{start} did not run: {line['why not'].splitlines()[-1][:120]} | | | {line['load']:g} |\n"
+    return f"{start} {line['fit']:.2f} | {line['megabytes']} | {line['before']} | {line['load']:g} |\n"
 
 
 def rendered(page: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.cheaper_rounds import decimals
 from benchmarks.pair_sketch import SketchedEASE
 from benchmarks.rendering import between
-from benchmarks.sums_picture import picture
+from benchmarks.sums_picture import drawn
 from ownview.federation.facts import world_of
 from ownview.federation.reporting import reporting
 from ownview.methods.fedease import FedEASE
@@ -157,7 +157,7 @@ def page() -> None:
     rows = recorded()
     text = between(PAGE.read_text(encoding="utf-8"), "\n" + table(rows) + "\n", (BEGIN, END))
     PAGE.write_text(text, encoding="utf-8")
-    PICTURE.write_text(picture(rows), encoding="utf-8")
+    PICTURE.write_text(drawn(rows), encoding="utf-8")
 
 
 def main() -> None:

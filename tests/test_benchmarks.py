@@ -91,6 +91,8 @@ def test_tables_of_single_benchmarks_are_those_of_their_records(benchmark: Any) 
     assert begin
     assert end
     assert shown.strip() == benchmark.table(rows).strip()
+    if hasattr(benchmark, "PICTURE"):
+        assert benchmark.PICTURE.read_text(encoding="utf-8") == benchmark.drawn(rows)
 
 
 def test_a_measured_method_has_its_row_and_a_page_without_markers_is_refused() -> None:
