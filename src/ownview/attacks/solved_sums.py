@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy import sparse
 from scipy.sparse.linalg import cg
 
 from ownview.attacks.guesses import Inapplicable
+from ownview.parts.pairs.positive_definite import inverse
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,10 +74,10 @@ def up_to_a_factor(weights: Floats) -> Floats | Inapplicable:
     diagonal = _diagonal(weights)
     if isinstance(diagonal, Inapplicable):
         return diagonal
-    inverse = (np.eye(len(weights)) - weights) * diagonal
+    inverted = (np.eye(len(weights)) - weights) * diagonal
     try:
-        return np.asarray(np.linalg.inv((inverse + inverse.T) / 2), dtype=np.float64)
-    except np.linalg.LinAlgError:
+        return inverse(lambda: torch.from_numpy((inverted + inverted.T) / 2)).numpy()
+    except RuntimeError:  # of the library of linear algebra: there is no inverse
         return Inapplicable("the weights cannot be inverted")
 
 

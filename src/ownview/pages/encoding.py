@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -34,6 +35,9 @@ _ATTEMPTS = 6
 
 _ENOUGH = 0.95
 """Of the room: who has filled so much of it stops searching."""
+
+_POWER = 1.6
+"""The more weights, the weaker and the cheaper: a share grows about as the size to the power of this."""
 
 _MOST = 4
 """No weight takes less than a quarter of a byte, so that more than so many a byte of room need not be tried."""
@@ -67,20 +71,21 @@ def encode(form: Linear | Factors, room: int) -> Encoded:
         whole = thin.at(1.0, fine=fine)
         if _size(whole.plain) <= room:
             return whole
-    low, high, best = 0.0, 1.0, thin.at(0.0)
+    best = thin.at(0.0)
     _require(_size(best.plain), room)
-    size = _size(whole.plain)
+    low, high, size, power = 0.0, 1.0, _size(whole.plain), _POWER
     for _ in range(_ATTEMPTS):
-        # The more weights, the weaker and the cheaper: size grows about as the share to the power of 0.6.
-        guess = high * (0.98 * room / size) ** 1.6
+        guess = high * (0.98 * room / size) ** power
         middle = guess if low < guess < high else (low + high) / 2
         tried = thin.at(middle)
         if _size(tried.plain) > room:
             high, size = middle, _size(tried.plain)
-            continue
-        low, best = middle, tried
-        if _size(best.plain) > _ENOUGH * room:
-            break
+        else:
+            low, best = middle, tried
+            if _size(best.plain) > _ENOUGH * room:
+                break
+        if low:  # between what fits and what does not, the power is known better
+            power = float(np.log(high / low) / np.log(size / _size(best.plain)))
     return best
 
 
@@ -209,7 +214,7 @@ def _rounded_rows(weights: Any, *, fine: bool) -> tuple[SparseRows, dict[str, st
     values = (stretched * scales[owner].astype(np.float64)).astype(np.float32)  # as the page's script does it
     made = SparseRows(*(torch.from_numpy(one) for one in (offsets, columns, values)))
     wide = "<u2" if rows <= 2**16 else "<u4"
-    texts = {"lengths": _text(lengths, "<u4"), "gaps": _text(gaps, wide), "whole": _text(whole, "|i1")}
+    texts = _side_by_side({"lengths": (lengths, "<u4"), "gaps": (gaps, wide), "whole": (whole, "|i1")})
     return made, {"gap_bytes": wide[2], **({"fine": "1"} if fine else {}), **texts, "scales": _text(scales, "<f4")}
 
 
@@ -225,6 +230,12 @@ def _steps(vectors: Tensor) -> tuple[Tensor, dict[str, str]]:
 
 def _bias(form: Linear | Factors) -> Texts:
     return {} if form.bias is None else {"bias": {"floats": _text(form.bias.numpy(), "<f4")}}
+
+
+def _side_by_side(arrays: dict[str, tuple[Array, str]]) -> dict[str, str]:
+    """Texts of arrays, a thread each: packing lets go of the interpreter, and takes most of what a page takes."""
+    with ThreadPoolExecutor(len(arrays)) as threads:
+        return dict(zip(arrays, threads.map(_text, *zip(*arrays.values(), strict=True)), strict=True))
 
 
 def _text(values: Array, kind: str) -> str:

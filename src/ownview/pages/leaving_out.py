@@ -150,8 +150,8 @@ def _solved_anew(term: Term, kept: IntArray, together: Any) -> Tensor:
     few = together.toarray() < _IN_COMMON
     np.fill_diagonal(few, False)
     left = _evened(sums[np.ix_(kept, kept)], few, together.toarray() == 1, together.diagonal())
-    inverse = np.linalg.inv(_positive(left))
-    weights = -inverse / inverse.diagonal()
+    inverted = _inverse(left)
+    weights = -inverted / inverted.diagonal()
     np.fill_diagonal(weights, 0.0)
     return torch.from_numpy(weights).to(term.weights.dtype)
 
@@ -171,13 +171,11 @@ def _evened(sums: Floats, few: Any, single: Any, count: IntArray) -> Floats:
     return np.where(few, usual * (float(sums[few].sum()) / whole if whole else 0.0), sums)
 
 
-def _positive(sums: Floats) -> Floats:
-    """The same with as much more on the diagonal as it needs to be positive definite: struck-out sums may cost that."""
-    raised, more = sums, 0.1 * float(sums.diagonal().min())
+def _inverse(sums: Floats) -> Floats:
+    """Of sums with as much more on the diagonal as makes them positive definite: struck-out sums may cost that."""
+    raised, more = torch.from_numpy(sums), 0.1 * float(sums.diagonal().min())
     while True:
-        try:
-            np.linalg.cholesky(raised)
-        except np.linalg.LinAlgError:
-            raised, more = sums + more * np.eye(len(sums)), 2 * more
-        else:
-            return raised
+        factor, failed = torch.linalg.cholesky_ex(raised)
+        if not bool(failed):
+            return torch.cholesky_inverse(factor).numpy()
+        raised, more = torch.from_numpy(sums + more * np.eye(len(sums))), 2 * more

@@ -13,6 +13,7 @@ from ownview.base import entry_points
 from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.base.files import is_file
+from ownview.data.datasets.last_read import LastRead
 from ownview.data.datasets.storage import INTERACTIONS, ITEMS, USERS, embedded_dir, find, places, stored_names
 from ownview.data.interactions import Interactions
 from ownview.data.reading.readers import ReadingOptions, read
@@ -72,6 +73,9 @@ class Entry:
     min_interactions: int | None = None
     counts: tuple[PaperCounts, ...] = field(default=())
     notes: str = ""
+
+
+_LAST_READ = LastRead()
 
 
 @cache
@@ -184,8 +188,13 @@ def _absent_message(name: str, data_dir: Path | None) -> str:
 
 
 def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> Interactions:
+    asked = (name, None if columns is None else tuple(sorted(columns.items())))
+    files = (file, file.with_name(ITEMS), file.with_name(USERS))
+    return _LAST_READ.of(asked, files, lambda: _read_files(*files, name, columns))
+
+
+def _read_files(file: Path, titles: Path, users: Path, name: str, columns: Mapping[str, str] | None) -> Interactions:
     entry = catalog().get(name)
-    titles, users = file.with_name(ITEMS), file.with_name(USERS)
     data = read(
         file,
         columns=columns,

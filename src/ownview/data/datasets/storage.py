@@ -146,7 +146,7 @@ def _packed(frame: pl.DataFrame) -> bytes:
     text = io.BytesIO()
     # An empty text is written as "" unless it is null; the canonical form has nothing between commas.
     frame.with_columns(_without_empty_texts(frame)).write_csv(text)
-    return gzip.compress(text.getvalue(), compresslevel=9, mtime=0)
+    return gzip.compress(text.getvalue(), compresslevel=6, mtime=0)
 
 
 def _without_empty_texts(frame: pl.DataFrame) -> list[pl.Expr]:
