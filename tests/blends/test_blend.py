@@ -106,21 +106,22 @@ def test_the_search_ends_nearer_than_the_lattice_lets_it(best: tuple[float, ...]
     assert len(asked) <= 1 + 2 * 3
 
 
-@pytest.mark.parametrize("fits", [True, False])
-def test_scores_are_made_once_where_they_can_be_kept(fits: bool) -> None:
+@pytest.mark.parametrize(("blocks", "made"), [(2, 2), (1, 1 + 3), (0, 6)])
+def test_scores_are_made_once_as_far_as_they_can_be_kept(blocks: int, made: int) -> None:
     asked: list[list[int]] = []
 
     class Scorer:
         def parts(self, users: torch.Tensor) -> torch.Tensor:
             asked.append(users.tolist())
-            return users.double()[None, :, None].expand(2, -1, 3)
+            return users.double()[None, :, None].repeat(2, 1, 3)
 
-    scorer = Remembered(Scorer(), 2 * 4 * 3 if fits else 2**40)
+    block = 2 * 2 * 3 * 8
+    scorer = Remembered(Scorer(), blocks * block)
     for _ in range(3):
         for users in (torch.tensor([0, 2]), torch.tensor([3, 7])):
             assert torch.equal(scorer.parts(users), Scorer().parts(users))
             asked.pop()
-    assert len(asked) == (2 if fits else 6)
+    assert len(asked) == made
 
 
 def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions) -> None:

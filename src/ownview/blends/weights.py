@@ -27,9 +27,6 @@ _FINEST = 1 / 60
 _MOVES = 3
 """Of one size, one after another, before the next size is tried."""
 
-_KEPT = 2**28
-"""Scores that are kept during the search, a gigabyte in single precision; more are made anew for every question."""
-
 _NOTHING = 1e-9
 """Weight that is left by rounding alone."""
 
@@ -51,25 +48,27 @@ class Standardised(Interface):
 
 
 class Remembered:
-    """Scores that are asked for again and again, kept where they fit.
+    """Scores that are asked for again and again: those of as many users as fit are kept, others are made anew.
 
     Args:
         scorer: makes them.
-        numbers: that all of them are.
+        room: bytes that may be kept.
     """
 
-    def __init__(self, scorer: Standardised, numbers: int) -> None:
-        self.scorer = scorer
-        self.kept: dict[tuple[int, ...], Tensor] | None = {} if numbers <= _KEPT else None
+    def __init__(self, scorer: Standardised, room: int) -> None:
+        self.scorer, self.room = scorer, room
+        self.kept: dict[tuple[int, ...], Tensor] = {}
 
     def parts(self, users: Tensor) -> Tensor:
         """[P, B, m] as the scorer has them; the same users must come together every time."""
-        if self.kept is None:
-            return self.scorer.parts(users)
         who = tuple(users.tolist())
-        if who not in self.kept:
-            self.kept[who] = self.scorer.parts(users)
-        return self.kept[who]
+        if who in self.kept:
+            return self.kept[who]
+        made = self.scorer.parts(users)
+        if made.nbytes <= self.room:
+            self.kept[who] = made
+            self.room -= made.nbytes
+        return made
 
 
 def lattice(parts: int) -> FloatArray:

@@ -13,7 +13,7 @@ MOST_IN_DOUBLE = 12_500
 """Items up to which EASE^R is solved in double precision in every run: a minute on two cores, and 1.25 GB."""
 
 KEPT = 512
-"""Strongest weights of an item that stay where there are more items than that: 99.6 % of the top ten of a shop's 3,000
+"""Strongest weights of an item that stay where there are more items than that: 99.4 % of the top ten of a shop's 3,000
 people are those of all weights (`benchmarks/kept_weights.py`)."""
 
 _RIGHT = 1e-3

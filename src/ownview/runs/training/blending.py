@@ -31,11 +31,14 @@ class BlendTrainer:
         parts: at work on the same data.
         rounds: by part, after how many nothing changes any more; None where every round matters.
         ranker: of validation, which chooses the weights where the settings do not name them.
+        memory: bytes of scores that may be kept while weights are searched.
     """
 
-    def __init__(self, model: Blend, parts: Sequence[Trainer], rounds: Sequence[int | None], ranker: Ranker) -> None:
+    def __init__(
+        self, model: Blend, parts: Sequence[Trainer], rounds: Sequence[int | None], ranker: Ranker, memory: int
+    ) -> None:
         self.model, self.members, self.rounds = model, tuple(parts), tuple(rounds)
-        self.ranker = at_once(ranker, len(parts))
+        self.ranker, self.memory = at_once(ranker, len(parts)), memory
         self.weights = self._given()
         self.points: int | None = None
 
@@ -83,8 +86,7 @@ class BlendTrainer:
         """[2, P] by group, or [n, P] where clients choose their own."""
         question = self.ranker.question
         scorer = BlendScorer([part.asked(question) for part in self.members], torch.zeros(0))
-        numbers = len(self.members) * len(self.ranker.users) * self.ranker.num_items
-        ask = partial(wins, Remembered(scorer, numbers), self.ranker)
+        ask = partial(wins, Remembered(scorer, self.memory), self.ranker)
         late = after_pause(question, self.model.pause_days)
         found, self.points = searched(ask, late[question.users], len(self.members))
         if not self.model.own or question.strangers is not None:

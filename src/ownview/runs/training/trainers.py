@@ -76,7 +76,7 @@ def trainer(
                 parts[place].unpack(_part_run(beside / folder, protocol).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
-        return BlendTrainer(model, parts, rounds, asked_first)
+        return BlendTrainer(model, parts, rounds, asked_first, machine.memory)
     single: Federated | Central = model
 
     def of(data: Split, use: str) -> Trainer:
