@@ -87,7 +87,10 @@ def test_a_model_is_read_once(made: Made, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Recommender, "of", refuse)
     assert run.recommend("u1") == first
     assert run.recommend(run.newcomer("dune"), 3)
-    assert run.recommend_many().height == USERS * 10
+    through: list[int] = []
+    assert run.recommend_many(on_users=through.append).height == USERS * 10
+    assert through == sorted(through)
+    assert through[-1] == USERS
 
 
 def history_of(data: Interactions, run: Run, user: str, path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
@@ -22,6 +22,9 @@ from ownview.evaluation.protocol import Protocol
 
 NONE = -1
 """In lists of recommended items: an empty place."""
+
+OnUsers = Callable[[int], object]
+"""Called now and then with how many users are through."""
 
 
 class Scorer(Interface):
@@ -126,10 +129,15 @@ class Ranker:
         """[users, k] the best items that are not hidden, -1 where there are fewer; ties go to the lower position."""
         return self.best(scorer, k)[0]
 
-    def best(self, scorer: Scorer, k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
-        """The same, and [users, k] their scores, minus infinity at empty places."""
-        parts = torch.split(self.users, self.block)
-        return _padded([_best(self._shown(scorer, part)[1], k) for part in parts], k)
+    def best(self, scorer: Scorer, k: int, on_users: OnUsers | None = None) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """The same, and [users, k] their scores, minus infinity at empty places; tells how many users have theirs."""
+        found, done = [], 0
+        for part in torch.split(self.users, self.block):
+            found.append(_best(self._shown(scorer, part)[1], k))
+            done += len(part)
+            if on_users is not None:
+                on_users(done)
+        return _padded(found, k)
 
     def _shown(self, scorer: Scorer, users: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [B, m] of all items, and the same with hidden ones at minus infinity."""

@@ -16,7 +16,7 @@ from ownview.data.matching import ItemNames
 from ownview.data.persons import Newcomer
 from ownview.data.splitting.splits import Split
 from ownview.data.unseen_items import with_untaken
-from ownview.evaluation.ranking import NONE, Ranker, Scorer
+from ownview.evaluation.ranking import NONE, OnUsers, Ranker, Scorer
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
@@ -116,15 +116,20 @@ class Recommender:
         """Scores of everybody the question is about."""
         return self.trainer.asked(self.ranker.question)
 
-    def lists(self, ids: Sequence[object] | None, k: int) -> Lists:
+    @property
+    def num_users(self) -> int:
+        """Users that `lists` has lists of."""
+        return len(self.ranker.question.relevant)
+
+    def lists(self, ids: Sequence[object] | None, k: int, on_users: OnUsers | None = None) -> Lists:
         """Lists of users by id, or of all users."""
         question = self.ranker.question
         users = (
-            np.arange(len(question.relevant))
+            np.arange(self.num_users)
             if ids is None
             else np.array([self.split.position_in(question, one) for one in ids], dtype=np.int64)
         )
-        return self._asked(self.ranker, self._members, users, k)
+        return self._asked(self.ranker, self._members, users, k, on_users)
 
     def one(self, user: object, k: int) -> list[Recommendation]:
         """Recommendations to one user, by id."""
@@ -141,11 +146,11 @@ class Recommender:
             self._asked(ranker, self.trainer.asked(question), np.zeros(1, dtype=np.int64), k), []
         )
 
-    def _asked(self, ranker: Ranker, scorer: Scorer, users: IntArray, k: int) -> Lists:
+    def _asked(self, ranker: Ranker, scorer: Scorer, users: IntArray, k: int, on_users: OnUsers | None = None) -> Lists:
         if not len(users):
             return Lists(users, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
         asked = replace(ranker, users=torch.from_numpy(users).to(self.setup.machine.device))
-        return Lists(users, *asked.best(scorer, min(k, self.split.num_items)))
+        return Lists(users, *asked.best(scorer, min(k, self.split.num_items), on_users))
 
     def _recommendations(self, found: Lists, right: list[int]) -> list[Recommendation]:
         data, taken = self.split.data, self.split.num_items - self.split.num_new

@@ -21,6 +21,7 @@ from ownview.data.persons import Newcomer, newcomer
 from ownview.data.unseen_items import KEPT
 from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
+from ownview.evaluation.ranking import OnUsers
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
@@ -110,12 +111,15 @@ class Run:
     @kinds_checked()
     def recommend_many(
         self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None,
-        new_items: Path | None = None,
+        new_items: Path | None = None, on_users: OnUsers | None = None,
     ) -> pl.DataFrame:  # fmt: skip
-        """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
+        """The same for many users, everybody where None: columns user, rank, item, title where there are any, score.
+
+        `on_users` is called now and then with how many have their lists.
+        """
         _require_some(k)
         at_hand = self.loaded(data_dir, new_items or self.new_items)
-        return frame_of_lists(at_hand, at_hand.lists(users, k))
+        return frame_of_lists(at_hand, at_hand.lists(users, k, on_users))
 
     @kinds_checked()
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.display.amounts import counted
-from ownview.base.display.shown import one_line, shown_json
+from ownview.base.display.shown import one_line, shown, shown_json
 from ownview.base.errors import SettingError
+from ownview.cli.display.patience import telling
+from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir, NewItems, print_json
 from ownview.cli.trusting import Trust
@@ -76,9 +79,13 @@ def _write_all(
     require_ending(out)
     if out.exists() and not force:
         raise SettingError(f"{out}: already exists; choose another -o, or overwrite it with --force")
-    frame = open_run(run).recommend_many(None, k, data_dir, new_items)
+    finished = open_run(run)
+    with telling(lambda: shown(f"{run}: reading")):
+        users = finished.loaded(data_dir).num_users
+    with progress("lists", users, quiet=as_json) as advance:
+        frame = finished.recommend_many(None, k, data_dir, new_items, on_users=partial(advance, "users"))
     write_frame(frame, out)
-    users = frame["user"].n_unique()
+    users = frame["user"].n_unique()  # who has nothing left to be recommended has no list
     if as_json:
         print_json({"run": str(run), "file": str(out), "users": users, "rows": len(frame), "columns": frame.columns})
     else:
