@@ -241,7 +241,7 @@ def resume(
             if "method" in (asked or {}):  # a result is asked for, and not merely this folder
                 require_unchanged(folder, experiment)
             folder.drop_unfinished()
-            folder.drop_tensors("checkpoint")
+            folder.drop_checkpoint()
             folder.drop_noise_key()
             return Run(folder, experiment, folder.read_result(), data, model)
         setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)

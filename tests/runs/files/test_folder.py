@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from ownview.base.files import (
     write_whole,
     writing,
 )
+from ownview.federation.options import FederationOptions
 from ownview.runs.batch import run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files import folder as folder_module
@@ -267,16 +269,22 @@ def test_users_file_has_every_ranked_user_and_the_results_means(method: str, wor
 
 
 def test_disk_that_fills_up_is_one_line_and_the_run_can_go_on(world: Path, tmp_path: Path) -> None:
-    """A checkpoint after the best round holds two states and is larger than the first: only that one hits the limit."""
-    experiment = experiment_of("pfedrec", world, 60, embedding_size=16)
-    run(experiment_of("pfedrec", world, 1, embedding_size=16), out=tmp_path / "one")
-    limit = (tmp_path / "one" / "model.safetensors").stat().st_size * 3 // 2
+    """Few clients take part in a round, so that states grow: the first checkpoint fits, later ones do not."""
+
+    def few(rounds: int) -> Experiment:
+        whole = experiment_of("pfedrec", world, rounds, embedding_size=16)
+        return replace(whole, federation=FederationOptions(clients="0.1"))
+
+    experiment = few(60)
+    run(few(1), out=tmp_path / "one")
+    limit = (tmp_path / "one" / "model.safetensors").stat().st_size * 2
     outcome = _limited(experiment, tmp_path, limit)
     folder = tmp_path / "run"
     assert outcome.code == 2
     assert outcome.out == ""
-    assert outcome.err.startswith(f"ownview: {folder / 'checkpoint.safetensors'}: cannot be written: ")
-    assert "File too large" in outcome.err
+    full = outcome.err.removeprefix(f"ownview: {folder}/").partition(": cannot be written: ")
+    assert re.fullmatch(r"(checkpoint|best-[0-9]+|model)\.safetensors", full[0]), outcome.err
+    assert "File too large" in full[2]
     assert outcome.err.endswith(f"go on with: ownview run --resume {folder}\n")
     assert outcome.err.count("\n") == 1
     assert list(folder.glob(".*")) == []

@@ -20,6 +20,8 @@ from ownview.runs.batch import BatchError, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import resume, run
+from ownview.runs.training import training_rounds
+from ownview.runs.training.training_rounds import Training
 from tests.apart import killed
 from tests.outcome import Outcome, signalled
 
@@ -221,6 +223,63 @@ def test_killed_between_result_and_clearing_up_counts_as_finished(
     (folder / "checkpoint.safetensors").write_bytes(b"left over")
     resume(folder)
     assert_same_run(folder, whole("fedmf", FEW))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("times", range(1, 6))
+def test_cut_off_between_the_files_of_a_checkpoint_loses_nothing(
+    times: int, variant: str, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    """The state of the best round has a file of its own, and the one before stays until nothing refers to it."""
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_rounds, "_CHECKPOINT_SHARE", 10**9)  # after every round
+        patch.setattr(RunFolder, "write_tensors", stopped(RunFolder.write_tensors, times))
+        with pytest.raises(CrashError):
+            run(experiment_of(variant, world, FEW), out=folder)
+    resume(folder)
+    assert_same_run(folder, whole(variant, FEW))
+
+
+def stopped(write: Callable[..., None], times: int) -> Callable[..., None]:
+    """The same, until it is called so often."""
+    calls: list[str] = []
+
+    def counted(folder: RunFolder, name: str, *given: Any) -> None:
+        calls.append(name)
+        if len(calls) > times:
+            raise CrashError
+        write(folder, name, *given)
+
+    return counted
+
+
+def test_a_checkpoint_never_holds_three_states(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One trains; a second is the best round's until that is on the disk, then what is packed to be written."""
+    held: list[bool] = []
+    checkpoint = Training._checkpoint
+
+    def watched(training: Training) -> None:
+        pack = training.trainer.pack
+
+        def packed() -> dict[str, Any]:
+            held.append(bool(training.best.packed))
+            return pack()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training.trainer, "pack", packed)
+            checkpoint(training)
+        held.append(bool(training.best.packed))
+
+    measure = Training._measure
+    monkeypatch.setattr(Training, "_measure", lambda one, number: {**measure(one, number), "HR@10": float(number == 3)})
+    monkeypatch.setattr(training_rounds, "_CHECKPOINT_SHARE", 10**9)
+    monkeypatch.setattr(Training, "_checkpoint", watched)
+    assert run(experiment_of("fedmf", world, FEW), out=tmp_path / "run").result["chosen_round"] == 3
+    assert len(held) == (FEW - 1) + 3, (
+        "after every round but the last; rounds 2, 4 and 5 are none's best and are packed"
+    )
+    assert not any(held)
 
 
 def test_damaged_checkpoint_is_named(world: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ experiment.toml          everything that decides the result
 provenance.json          versions, revision, data fingerprint, device
 rounds.jsonl             one JSON object a round: loss, metrics, seconds, bytes, sparsity of what is shared
 checkpoint.safetensors   the state to go on from; gone once the run has finished
+best-NUMBER.safetensors  the state of the best round so far, beside a checkpoint; gone with it
 noise.key                what secret noise is drawn from, for its owner's eyes alone; gone once the run has finished
 model.safetensors        the state of the chosen round
 users.csv                test values of every user
@@ -233,6 +234,17 @@ class RunFolder:
         path = self.path / f"{name}.safetensors"
         with writing(path):
             path.unlink(missing_ok=True)
+
+    def drop_checkpoint(self) -> None:
+        """Remove everything to go on from."""
+        self.drop_tensors("checkpoint")
+        self.drop_best()
+
+    def drop_best(self, but: str = "") -> None:
+        """Remove the states of best rounds, but one by name."""
+        for path in self.path.glob("best-*.safetensors"):
+            if path.stem != but:
+                self.drop_tensors(path.stem)
 
     def drop_unfinished(self) -> None:
         """Remove temporary files that a killed process left behind."""

@@ -29,7 +29,13 @@ MODEL = "model"
 FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("attack.json", "privacy.json", "noise.key"),
-    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
+    *(
+        "checkpoint.safetensors",
+        "best-*.safetensors",
+        "model.safetensors",
+        "watched.safetensors",
+        "recommended.safetensors",
+    ),
     *("histories.safetensors", "manifest.json"),
 )
 """Of a finished model, or of one that is made: what else a folder holds is its owner's, and stays."""
@@ -112,4 +118,5 @@ def drop_unused(model: Path) -> None:
             if other != place:
                 shutil.rmtree(other)
         for name in FILES if place != model else ():
-            (model / name).unlink(missing_ok=True)
+            for left in model.glob(name):
+                left.unlink(missing_ok=True)

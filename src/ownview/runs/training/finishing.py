@@ -81,7 +81,7 @@ class Finishing:
             folder.write_note("privacy", entry if noise is None else {**entry, "release": noise.name})
         folder.write_result(self._result(best, figures, folder, cost))
         write_manifest(folder.path)
-        folder.drop_tensors("checkpoint")
+        folder.drop_checkpoint()
         folder.drop_noise_key()
 
     def _measured(self, best: Best, scorer: Scorer, folder: RunFolder) -> dict[str, Any]:

@@ -74,13 +74,17 @@ class Training:
     def resume(self) -> None:
         """Go back to the last checkpoint, or to the start where there is none."""
         if self.folder.has_tensors("checkpoint"):
-            tensors, about = self.folder.read_tensors("checkpoint")
-            restore(self.trainer, _part(tensors, "now."), self.folder.path / "checkpoint.safetensors")
-            self.done = about["round"]
+            name = "checkpoint"
+            tensors, about = self.folder.read_tensors(name)
             best = about["best"]
-            packed = _copy(_part(tensors, "now." if best["round"] == self.done else "best."))
-            self.best = Best(best["round"], tuple(best["score"]), best["metrics"], packed)
-            self.lines = about["rounds"]
+            self.best = Best(best["round"], tuple(best["score"]), best["metrics"])
+            self.done, self.lines = about["round"], about["rounds"]
+            if self.best.round:  # read in any case: a damaged file is found now, and not after hours of work
+                stored, _ = self.folder.read_tensors(self.best.file)
+                if self.best.round == self.done:
+                    name, tensors = self.best.file, stored
+                del stored
+            restore(self.trainer, tensors, self.folder.path / f"{name}.safetensors")
         self.folder.write_rounds(self.lines)
 
     def run(self) -> Best:
@@ -107,6 +111,8 @@ class Training:
                 if signals.received and self.done < self.rounds:
                     raise InterruptedRunError(self.folder, f"after round {self.done}", signals.received)
         self.folder.write_rounds(self.lines)  # the file may have changed meanwhile
+        if not self.best.packed and self.folder.has_tensors(self.best.file):
+            self.best.packed, _ = self.folder.read_tensors(self.best.file)
         return self.best
 
     def _one(self, number: int) -> None:
@@ -151,14 +157,18 @@ class Training:
         return packed if number == self.rounds else _kept(packed)
 
     def _checkpoint(self) -> None:
-        # What stands is packed anew only where it is not held already: tables of clients can take most of the memory.
-        now = self.best.packed if self.best.round == self.done else self.trainer.pack()
-        tensors = {f"now.{name}": value for name, value in now.items()}
-        if self.best.round != self.done:
-            tensors |= {f"best.{name}": value for name, value in self.best.packed.items()}
+        """Write what to go on from: the best round's state once, in a file of its own, and what stands now.
+
+        Tables of clients can take most of the memory, so there are never three of them: the best round's leave it
+        before what stands is packed. The best one before stays on the disk until nothing refers to it.
+        """
+        if self.best.packed:
+            self.folder.write_tensors(self.best.file, self.best.packed, {"round": self.best.round})
+            self.best.packed = {}
         best = {"round": self.best.round, "score": list(self.best.score), "metrics": self.best.metrics}
         about = {"round": self.done, "best": best, "rounds": self.lines}
-        self.folder.write_tensors("checkpoint", tensors, about)
+        self.folder.write_tensors("checkpoint", {} if self.best.round == self.done else self.trainer.pack(), about)
+        self.folder.drop_best(but=self.best.file)
 
 
 def restore(trainer: Trainer, packed: dict[str, Tensor], source: Path) -> None:
@@ -194,14 +204,6 @@ def _line(
     }
 
 
-def _copy(packed: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in packed.items()}
-
-
 def _kept(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     """Packed values that no later round changes: copies of those that are the model's own."""
     return {name: value if gathered(name) else value.detach().clone() for name, value in packed.items()}
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
