@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DeviceError, OutputError, SettingError, UnwrittenError
+from ownview.base.files import is_file
 from ownview.base.lock import sole_worker
 from ownview.baselines.parts.central import Central
 from ownview.config.differences import differences
@@ -29,7 +30,7 @@ from ownview.runs.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.data_copy import read_histories, write_histories
 from ownview.runs.files.folder import RunFolder
-from ownview.runs.files.manifest import keep_sources
+from ownview.runs.files.manifest import MANIFEST, keep_sources, write_manifest
 from ownview.runs.files.sources import require_unchanged
 from ownview.runs.files.versions import model_folder, reading
 from ownview.runs.loggers import Logger
@@ -241,6 +242,8 @@ def resume(
             if "method" in (asked or {}):  # a result is asked for, and not merely this folder
                 require_unchanged(folder, experiment)
             folder.drop_unfinished()
+            if not is_file(path / MANIFEST):  # killed right after the result was written
+                write_manifest(path)
             folder.drop_checkpoint()
             folder.drop_noise_key()
             return Run(folder, experiment, folder.read_result(), data, model)

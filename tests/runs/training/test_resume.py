@@ -220,7 +220,9 @@ def test_killed_between_result_and_clearing_up_counts_as_finished(
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(whole("fedmf", FEW), folder)
-    (folder / "checkpoint.safetensors").write_bytes(b"left over")
+    for left in ("checkpoint", "best-2"):
+        (folder / f"{left}.safetensors").write_bytes(b"left over")
+    (folder / "manifest.json").unlink()
     resume(folder)
     assert_same_run(folder, whole("fedmf", FEW))
 
