@@ -146,7 +146,7 @@ def _folder(chance: random.Random, sound: Path) -> Arguments:
             path.write_text("\n".join([*lines[:place], spoilt_json(lines[place], chance), *lines[place + 1 :]]) + "\n")
         case 2 | 3 | 4 if path.suffix == ".safetensors":  # with a checksum that fits, as an attacker makes it
             tensors, about, experiment = read_tensors(path)
-            if chance.random() < 0.5:
+            if tensors and chance.random() < 0.5:
                 tensors = spoilt_tensors(tensors, chance)
             else:
                 spoil_value(about, chance)

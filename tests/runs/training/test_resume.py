@@ -291,6 +291,24 @@ def test_damaged_checkpoint_is_named(world: Path, tmp_path: Path) -> None:
         resume(folder)
 
 
+def test_a_best_state_of_another_model_is_named(world: Path, tmp_path: Path) -> None:
+    """With a checksum that fits, as an attacker makes it."""
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_rounds, "_CHECKPOINT_SHARE", 10**9)
+        measure = Training._measure
+        patch.setattr(Training, "_measure", lambda one, number: {**measure(one, number), "HR@10": float(number == 1)})
+        crash(experiment_of("fedmf", world, FEW), folder, 4)
+    kept = RunFolder(folder)
+    tensors, about = kept.read_tensors("best-1")
+    kept.write_tensors("best-1", {f"{name}x": value for name, value in tensors.items()}, about)
+    with pytest.MonkeyPatch.context() as patch:
+        measure = Training._measure
+        patch.setattr(Training, "_measure", lambda one, number: {**measure(one, number), "HR@10": 0.0})
+        with pytest.raises(OutputError, match=r"best-1\.safetensors: does not hold the values of this method"):
+            resume(folder)
+
+
 def test_resume_of_a_finished_run_returns_its_result_and_changes_nothing(
     whole: Callable[[str, int], Path], ownview: Callable[..., Outcome]
 ) -> None:

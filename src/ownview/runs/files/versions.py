@@ -29,16 +29,10 @@ MODEL = "model"
 FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("attack.json", "privacy.json", "noise.key"),
-    *(
-        "checkpoint.safetensors",
-        "best-*.safetensors",
-        "model.safetensors",
-        "watched.safetensors",
-        "recommended.safetensors",
-    ),
-    *("histories.safetensors", "manifest.json"),
+    *("checkpoint.safetensors", "best-*.safetensors", "model.safetensors", "watched.safetensors"),
+    *("recommended.safetensors", "histories.safetensors", "manifest.json"),
 )
-"""Of a finished model, or of one that is made: what else a folder holds is its owner's, and stays."""
+"""Of a finished model, or of one that is made, one by pattern: what else a folder holds is its owner's, and stays."""
 
 _NAME = re.compile(r"v[0-9]{6,}")
 _ATTEMPTS = 20

@@ -26,6 +26,7 @@ from ownview.runs.summaries.tried_settings import as_result, tried
 from ownview.runs.training.best_round import Best
 from ownview.runs.training.blending import BlendTrainer
 from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.training_rounds import go_back
 from ownview.runs.training.watching import Watch
 from ownview.seam.protection import Protection
 
@@ -61,7 +62,7 @@ class Finishing:
     def write(self, best: Best, folder: RunFolder) -> None:
         """Every file of a finished run; result.json comes last."""
         if best.round != self.experiment.rounds:  # of the last round it has the values already
-            self.trainer.unpack(best.packed)
+            go_back(self.trainer, best, folder)
         scorer = self.trainer.asked(self.ranker.question)
         measured = self.experiment.protocol.measured
         figures = self._measured(best, scorer, folder) if measured else self._fitted(scorer, folder)

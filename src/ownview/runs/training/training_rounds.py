@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,12 +177,24 @@ def restore(trainer: Trainer, packed: dict[str, Tensor], source: Path) -> None:
 
     Tables of clients are kept by the rows that changed; everything else has the shape it has in a new model.
     """
-    try:
+    with _values_of(source):
         for name, value in trainer.pack().items():
             kept = packed.get(name, value)
             if not name.startswith(("table.", "flight.")) and (kept.shape, kept.dtype) != (value.shape, value.dtype):
                 raise ValueError(f"{name} is {list(kept.shape)} of {kept.dtype}, expected {list(value.shape)}")
         trainer.unpack(packed)
+
+
+def go_back(trainer: Trainer, best: Best, folder: RunFolder) -> None:
+    """Give a model the values of the best round back; without a third copy of them, which `restore` compares with."""
+    with _values_of(folder.path / f"{best.file}.safetensors"):
+        trainer.unpack(best.packed)
+
+
+@contextmanager
+def _values_of(source: Path) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise OutputError(f"{source}: does not hold the values of this method: {error!r}; start a new run") from error
 
