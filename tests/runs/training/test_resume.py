@@ -274,7 +274,11 @@ def test_a_checkpoint_never_holds_three_states(world: Path, tmp_path: Path, monk
         held.append(bool(training.best.packed))
 
     measure = Training._measure
-    monkeypatch.setattr(Training, "_measure", lambda one, number: {**measure(one, number), "HR@10": float(number == 3)})
+
+    def third_is_best(training: Training, number: int) -> dict[str, float]:
+        return {**measure(training, number), "HR@10": float(number == 3), "NDCG@10": 0.0}
+
+    monkeypatch.setattr(Training, "_measure", third_is_best)
     monkeypatch.setattr(training_rounds, "_CHECKPOINT_SHARE", 10**9)
     monkeypatch.setattr(Training, "_checkpoint", watched)
     assert run(experiment_of("fedmf", world, FEW), out=tmp_path / "run").result["chosen_round"] == 3
