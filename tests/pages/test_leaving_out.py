@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ownview.pages.leaving_out import _evened
+from ownview.attacks.guesses import Inapplicable
+from ownview.attacks.solved_sums import up_to_a_factor
+from ownview.pages.leaving_out import _evened, _inverse
 
 
 def sums_of(histories: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -37,3 +39,21 @@ def test_where_most_are_single_peoples_they_are_noughts() -> None:
     sums, few, single, count = sums_of(np.minimum(histories, 1))
     few &= single
     assert (_evened(sums, few, single, count)[few] == 0).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_not_solved_back(wrong: float) -> None:
+    """A file may say so; the page is made without them, and does not look for a positive matrix for ever."""
+    weights = np.full((6, 6), 0.1)
+    weights[0, 1] = wrong
+    assert isinstance(up_to_a_factor(weights), Inapplicable)
+
+
+@pytest.mark.parametrize("least", [-5.0, 0.0, 2.0])
+def test_what_is_not_positive_definite_is_raised_until_it_is(least: float) -> None:
+    sums = np.array([[3.0, 4.0, 0.0], [4.0, 3.0, 0.0], [0.0, 0.0, least]])
+    raised = np.linalg.inv(_inverse(sums))
+    more = np.diag(raised - sums)
+    assert more == pytest.approx(np.full(3, more[0]))
+    assert more[0] > 0
+    assert np.linalg.eigvalsh(raised).min() > 0

@@ -41,6 +41,9 @@ _STEPS_A_PERSON = 10
 
 _MOST_STEPS = 60_000
 
+_LARGEST = 1e100
+"""No sum of people is so large."""
+
 
 class SolvedSums(NamedTuple):
     """What an attacker reads.
@@ -71,14 +74,15 @@ def solved_sums(weights: Floats, regularization: float) -> SolvedSums | Inapplic
 
 def up_to_a_factor(weights: Floats) -> Floats | Inapplicable:
     """[m, m] S + lambda I times a number that is not known."""
-    diagonal = _diagonal(weights)
+    diagonal = _diagonal(weights) if np.isfinite(weights).all() else Inapplicable("some weights are no numbers")
     if isinstance(diagonal, Inapplicable):
         return diagonal
     inverted = (np.eye(len(weights)) - weights) * diagonal
     try:
-        return inverse(lambda: torch.from_numpy((inverted + inverted.T) / 2)).numpy()
+        found: Floats = inverse(lambda: torch.from_numpy((inverted + inverted.T) / 2)).numpy()
     except RuntimeError:  # of the library of linear algebra: there is no inverse
-        return Inapplicable("the weights cannot be inverted")
+        found = np.full_like(inverted, np.nan)
+    return found if np.abs(found).max() < _LARGEST else Inapplicable("the weights cannot be inverted")
 
 
 def _diagonal(weights: Floats) -> Floats | Inapplicable:

@@ -173,7 +173,7 @@ def _evened(sums: Floats, few: Any, single: Any, count: IntArray) -> Floats:
 
 def _inverse(sums: Floats) -> Floats:
     """Of sums with as much more on the diagonal as makes them positive definite: struck-out sums may cost that."""
-    raised, more = torch.from_numpy(sums), 0.1 * float(sums.diagonal().min())
+    raised, more = torch.from_numpy(sums), 0.1 * (abs(float(sums.diagonal().min())) or 1.0)
     while True:
         factor, failed = torch.linalg.cholesky_ex(raised)
         if not bool(failed):
