@@ -19,11 +19,12 @@ from ownview.baselines.sasrec import SASRec
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import leave_one_out
 from ownview.messages.upload import Upload
+from ownview.parts.sequences import passes
 from ownview.parts.sequences.filters import low_pass
 from ownview.parts.sequences.prefixes import prefixes
 from ownview.parts.sequences.sequence import SequenceSettings
 from ownview.parts.sequences.slopes import turned
-from ownview.parts.sequences.transformer import Transformer
+from ownview.parts.sequences.transformer import Transformer, lesson
 from ownview.parts.shortened import rounded
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
@@ -243,6 +244,79 @@ def test_distances_and_cosines_have_the_scores_and_the_gradients_of_their_losses
     assert found == pytest.approx(scores(p, items[-LENGTH:])[-1], abs=1e-12)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.5])
+def test_items_that_were_had_are_no_candidates_but_what_comes_next_is(temperature: float) -> None:
+    """By hand: each place's softmax is over the items that do not stand up to it, and its target, which may repeat."""
+    users, items = [0] * 7 + [1] * 4, [4, 2, 4, 5, 2, 2, 1, 0, 3, 1, 5]
+    data = Interactions.from_rows("repeats", users, items, timestamp=range(11))
+    split = leave_one_out(data, ties="hash", untimed="random", seed=0)
+    one = federation(FedSASRec.of({**METHOD.values(), "exclude_seen": True, "temperature": temperature}), split)
+    p, known = plain(one), sequence(one, 0)
+    assert len(known) > len(set(known))  # an item comes again
+
+    def whole(p: Values) -> float:
+        found, total = states(p, known[:-1]), 0.0
+        scores = cosines(found, p["items"], temperature) if temperature else found @ p["items"].T
+        for t, row in enumerate(scores):
+            target = known[t + 1]
+            candidates = [item for item in range(len(row)) if item == target or item not in known[: t + 1]]
+            total += float(np.log(np.exp(row[candidates]).sum()) - row[target])
+        return total
+
+    require_slopes(whole, p, sums(one, [0]), known[0], 1, 1e-6)
+
+
+def test_two_passes_are_held_together_by_both_divergences_of_their_shares() -> None:
+    random = np.random.default_rng(0)
+    scores, hidden = random.normal(size=(2, 3, 7)), random.random((3, 7)) < 0.3
+    shares = np.exp(scores) * ~hidden
+    shares /= shares.sum(-1, keepdims=True)
+    expected = []
+    for place in range(3):
+        p, q = (one[place][~hidden[place]] for one in shares)
+        expected.append(float((p * np.log(p / q)).sum() + (q * np.log(q / p)).sum()))
+    found = passes.shares(torch.tensor(scores), torch.tensor(hidden))
+    assert found.numpy() == pytest.approx(shares, abs=1e-15)
+    assert passes.divergence(torch.tensor(scores), found).tolist() == pytest.approx(expected, abs=1e-12)
+    moving = torch.tensor(scores, requires_grad=True)
+    again = passes.shares(moving, torch.tensor(hidden))
+    every = torch.logsumexp(moving.masked_fill(torch.tensor(hidden), -torch.inf), -1).mean(0)
+    slope = torch.autograd.grad((every + 0.35 * passes.divergence(moving, again)).sum(), moving)[0]
+    assert torch.allclose(passes.every_slope(torch.tensor(scores), found, 0.7), slope, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"horizon": 1.5, "label_smoothing": 0.2}, {"temperature": 0.3, "exclude_seen": True}], ids=str
+)
+def test_what_a_client_sends_of_two_passes_is_the_gradient_of_their_loss(more: dict[str, Any]) -> None:
+    method = FedSASRec.of({**METHOD.values(), "dropout": 0.4, "r_drop": 0.7, **more})
+    one = federation(method, small_world())
+    network, client, luck = method.network, 2, chances(one.terms.seed, "luck", 1, torch.tensor([2]))[0]
+    p, line = dict(one.server.shared), torch.tensor(sequence(one, client))
+    taught = lesson(line, torch.ones(len(line), dtype=torch.float64), LENGTH)
+    upload = sums(one, [client])
+    slopes = torch.func.grad(lambda here: network.loss(here, taught, luck))({name: p[name] for name in network.names})
+    for name, slope in slopes.items():
+        assert torch.allclose(upload[f"gradient.{name}"][0], slope, rtol=0, atol=1e-10), name
+    first, second = network.taught(p, network.table(p), taught, luck)[0]
+    assert not torch.allclose(first, second)
+    plain_network = Transformer(4, 2, 2, LENGTH, 0.4, temperature=network.temperature)
+    assert torch.equal(plain_network.taught(p, network.table(p), taught, luck)[0][0], first)  # the first is as ever
+
+
+def test_the_rate_falls_along_a_line_to_a_fiftieth() -> None:
+    method = FedSASRec.of({**METHOD.values(), "decay_steps": 4, "learning_rate": 0.01})
+    assert [method.rate(step) for step in (1, 2, 4, 5, 99)] == pytest.approx([0.01, 0.0075, 0.0025, 0.0002, 0.0002])
+    assert METHOD.rate(10**9) == METHOD.learning_rate
+    falls, stays = (federation(one, small_world()) for one in (method, METHOD))
+    for number in (1, 2):
+        before = [one.server.shared["places"].clone() for one in (falls, stays)]
+        falls.round(number)
+        stays.round(number)
+    moved = [one.server.shared["places"] - then for one, then in zip((falls, stays), before, strict=True)]
+    assert torch.allclose(moved[0], 0.75 * moved[1], rtol=1e-9, atol=0)
+
+
 def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:
     network, rows, mask = METHOD.network, torch.arange(12), torch.ones(12)
     chance = [chances(0, "luck", number, torch.tensor([3]))[0] for number in range(40)]
@@ -445,8 +519,9 @@ def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client
         {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8},
         {"relative": True, "temperature": 0.2, "negatives": 5},
         {"relative": True, "temperature": 0.2, "embedding_size": 64, "length": 3},
+        {"temperature": 0.2, "exclude_seen": True, "r_drop": 0.5, "embedding_size": 64, "length": 3},
     ],
-    ids=["beginnings", "short messages", "cosines", "factors"],
+    ids=["beginnings", "short messages", "cosines", "factors", "two passes"],
 )
 def test_clients_that_are_alone_send_the_same_bytes_and_end_with_the_same_values(more: dict[str, Any]) -> None:
     alone_equals_vector(FedSASRec.of({**METHOD.values(), "dropout": 0.2, **more}), together=True)
@@ -480,6 +555,11 @@ def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:
         ({"waves": 5}, r"waves=5: is of a filter with frequency above 0; expected that, or 3"),
         ({"frequency": 0.5, "length": 6, "waves": 4}, r"waves=4: of a period of length=6 all waves pass.*at most 3"),
         ({"frequency": 0.5, "length": 1}, r"waves=3: of a period of length=1 all waves pass.*expected frequency=0"),
+        ({"r_drop": 0.5, "dropout": 0.0}, r"r_drop=0.5: is of passes that differ by dropout; expected dropout above 0"),
+        ({"r_drop": 0.5, "negatives": 3}, r"negatives=3: r_drop is for the loss over all items.*expected negatives=0"),
+        ({"r_drop": 0.5, "prefixes": True}, r"prefixes=True: r_drop is for the loss over all items of whole histories"),
+        ({"exclude_seen": True, "horizon": 2.0}, r"horizon=2.0: exclude_seen .* the next item alone as the target"),
+        ({"exclude_seen": True, "label_smoothing": 0.1}, r"label_smoothing=0.1: exclude_seen is for .*=0.0, or no"),
     ],
 )
 @pytest.mark.parametrize("method", [FedSASRec, SASRec])

@@ -245,6 +245,9 @@ OPTIONS: dict[str, Federated] = {
     "a filter that looks back, short messages": FedSASRec(
         embedding_size=4, length=7, frequency=0.6, waves=2, sent_rows=9, sent_bits=8
     ),
+    "two passes, items seen left out": FedSASRec(
+        embedding_size=4, length=7, temperature=0.2, exclude_seen=True, r_drop=0.5, decay_steps=3
+    ),
     "no momentum": FCF(first_decay=0.0, embedding_size=3),
 }
 

@@ -6,6 +6,7 @@ Vasilev, "Turning Dross Into Gold Loss: is BERT4Rec really better than SASRec?",
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +15,12 @@ from torch import Tensor
 
 from ownview.base.randomness import chances
 from ownview.baselines.parts.central import Asked, InEpochs, Lessons
-from ownview.baselines.parts.central_adam import adam_step, with_memory
+from ownview.baselines.parts.central_adam import adam_step, steps_taken, with_memory
 from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split
 from ownview.parts.sequences import prefixes
+from ownview.parts.sequences.passes import divergence, every_slope, seen, shares
 from ownview.parts.sequences.prefixes import Prefixes
 from ownview.parts.sequences.sequence import SequenceSettings, require_order
 from ownview.parts.sequences.transformer import Lesson, lesson
@@ -28,6 +30,9 @@ from ownview.seam.training import Params
 
 _CELLS = 2**25
 """Scores that are held at once: bounds memory to about 130 MB a matrix."""
+
+Hides = Callable[[Tensor], Tensor]
+"""Numbers of some positions [n] -> [n, m] which items are no candidates there."""
 
 _AT_WORK = 2**26
 """Numbers that are held between layers at once, where beginnings are many: 270 MB; on a GPU eight times as many."""
@@ -88,7 +93,7 @@ class SASRec(SequenceSettings, InEpochs):
             if table.grad is not None:
                 torch.autograd.backward([made], [table.grad])
             grads = [one.grad / positions for one in p.values() if one.grad is not None]
-            adam_step(values, self.network.names, grads, self.learning_rate)
+            adam_step(values, self.network.names, grads, self.rate(steps_taken(values) + 1))
         return total, positions
 
     def _learnt(self, p: Params, table: Tensor, taught: Lesson | Prefixes, luck: Tensor) -> Tensor:
@@ -129,7 +134,17 @@ class SASRec(SequenceSettings, InEpochs):
 
         hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
-        return _learnt_over_all(table, hidden[real], wanted[real].sum())
+        states_there = hidden.transpose(0, 1)[:, real]
+        return self._learnt_over_all(table, states_there, wanted[real].sum(), self._hides(taught, real, len(table)))
+
+    def _hides(self, taught: Lesson, real: Tensor, many: int) -> Hides | None:
+        """Which items are no candidates at some of the places [N] that are real [B, W]; None where all are."""
+        if not self.exclude_seen:
+            return None
+        first = torch.vmap(lambda items, there: self.network.firsts(Lesson(items, there), many))(*taught)
+        of, place = real.nonzero(as_tuple=True)
+        targets = taught.items[:, 1:][real]
+        return lambda here: seen(first[of[here]], place[here], targets[here])
 
     def _over_beginnings(self, p: Params, table: Tensor, taught: Prefixes) -> Tensor:
         """The same of beginnings [S, ...], some of like length at a time."""
@@ -139,8 +154,21 @@ class SASRec(SequenceSettings, InEpochs):
         for begin in range(0, len(taught.real), size):
             some = prefixes.some(taught, slice(begin, begin + size))
             hidden, wanted = prefixes.answered(self.network, p, table, some)
-            total = total + _learnt_over_all(table, hidden, wanted.sum())
+            total = total + self._learnt_over_all(table, hidden[None], wanted.sum(), None)
         return total
+
+    def _learnt_over_all(self, table: Tensor, hidden: Tensor, known: Tensor, hides: Hides | None) -> Tensor:
+        """[] sum of losses over states h; its gradient is added to that of every leaf behind them.
+
+        Args:
+            table: [m, d] the vectors E of items, a leaf.
+            hidden: [K, N, d] the states of each pass.
+            known: [] the sum of the scores of what came next.
+            hides: which items are no candidates; None where all are.
+        """
+        total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach(), self.r_drop, hides)
+        torch.autograd.backward([hidden, known, table], [to_hidden, -torch.ones_like(known), to_table])
+        return total - known.detach()
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] h . e_i after the latest item that is known."""
@@ -174,37 +202,32 @@ def _of_like_length(users: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
     return tuple(users[doublings == one] for one in torch.unique(doublings))
 
 
-def _learnt_over_all(table: Tensor, hidden: Tensor, known: Tensor) -> Tensor:
-    """[] sum log sum exp(h E^T) - known over states h; its gradient is added to that of every leaf behind them.
-
-    Args:
-        table: [m, d] the vectors E of items, a leaf.
-        hidden: [N, d] the states.
-        known: [] the sum of the scores of what came next.
-    """
-    total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach())
-    torch.autograd.backward([hidden, known, table], [to_hidden, -torch.ones_like(known), to_table])
-    return total - known.detach()
-
-
-def log_sum_slopes(hidden: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def log_sum_slopes(
+    hidden: Tensor, items: Tensor, r_drop: float = 0.0, hides: Hides | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """The sum over positions of log sum exp(h E^T), and its gradients, never writing out all scores at once.
 
-    With s = softmax(h E^T) they are s E and s^T h.
+    With s = softmax(h E^T) they are s E and s^T h. Of two passes it is their mean, with what R-Drop adds.
 
     Args:
-        hidden: [N, d] h.
+        hidden: [K, N, d] h of each pass.
         items: [m, d] E.
+        r_drop: its weight; K is 2 with it, else 1.
+        hides: which items are no candidates at some of the N; None where all are.
 
     Returns:
-        [], [N, d] and [m, d].
+        [], [K, N, d] and [m, d].
     """
+    passes, count, _ = hidden.shape
     total, to_hidden, to_items = hidden.new_zeros(()), torch.empty_like(hidden), torch.zeros_like(items)
-    for here in torch.split(torch.arange(len(hidden), device=hidden.device), max(1, _CELLS // len(items))):
-        scores = hidden[here] @ items.T
-        highest = torch.logsumexp(scores, -1)
-        total += highest.sum()
-        shares = scores.sub_(highest[:, None]).exp_()
-        to_hidden[here] = shares @ items
-        to_items += shares.T @ hidden[here]
+    for here in torch.split(torch.arange(count, device=hidden.device), max(1, _CELLS // (passes * len(items)))):
+        scores, hidden_here = hidden[:, here] @ items.T, None if hides is None else hides(here)
+        candidates = scores if hidden_here is None else scores.masked_fill(hidden_here, -torch.inf)
+        total += torch.logsumexp(candidates, -1).sum() / passes
+        slope = shares(scores, hidden_here)
+        if r_drop:
+            total += r_drop / 2 * divergence(scores, slope).sum()
+            slope = every_slope(scores, slope, r_drop)
+        to_hidden[:, here] = slope @ items
+        to_items += slope.flatten(0, 1).T @ hidden[:, here].flatten(0, 1)
     return total, to_hidden, to_items

@@ -19,6 +19,11 @@ def with_memory(parameters: Params) -> Params:
     return {**parameters, **moments, _STEPS: torch.zeros(())}
 
 
+def steps_taken(values: Params) -> int:
+    """How many steps of Adam the values have made."""
+    return int(values[_STEPS])
+
+
 def adam_step(values: Params, names: Sequence[str], grads: Sequence[Tensor], rate: float) -> None:
     """One step of Adam (Kingma and Ba 2015; 0.9, 0.999, 1e-8) in place, with bias correction."""
     fused_adam_(

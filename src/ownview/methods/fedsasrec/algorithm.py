@@ -94,7 +94,7 @@ class SummedGradients(GradientSettings, ReportingMethod):
         gradient = {name: sums[_GRADIENT + name] / positions for name in self.network.names}
         if _ALONG in sums:
             gradient["items"] = turned(gradient["items"], sums[_ALONG] / positions, values["items"])
-        return adam_moved(values, gradient, self.learning_rate)
+        return adam_moved(values, gradient, self.rate(int(values["steps"]) + 1))
 
     def scores(self, p: Params) -> Tensor:
         """[m] h . e_i after the latest item that is known."""

@@ -42,9 +42,11 @@ class FedSASRec(SummedGradients):
         def needed(length: int) -> int:
             if self.in_factors:
                 width = min(length, self.length + 1)
-                factors = min(2 * width * (world.num_items + self.embedding_size), 2 * table)
-                inside = self.network.inside(width)
-                return 3 * width * candidates + factors + inside + min(2 * (learnt - table), inside)
+                times = self.network.passes
+                factors = min(2 * times * width * (world.num_items + self.embedding_size), 2 * table)
+                inside = times * self.network.inside(width)
+                scores = (3 * times + 4 * (times - 1)) * width * candidates  # two passes are compared item by item
+                return scores + factors + inside + min(2 * (learnt - table), inside)
             written = 2 * learnt + (2 * table if self.temperature > 0 else 0)
             if self.prefixes:
                 return prefixes.working(self.network, candidates, length, self.drawn) + written

@@ -9,6 +9,17 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
 from ownview.parts.sequences.transformer import Transformer
 
+_LOWEST = 0.02
+"""Of the first rate, where it stops falling: a last step of 0 would waste what clients sent."""
+
+_WITHOUT = {
+    "exclude_seen": ("negatives", "prefixes", "horizon", "label_smoothing"),
+    "r_drop": ("negatives", "prefixes"),
+}
+"""What a setting cannot go with: others of these name a target that it would hide, or another loss."""
+
+_AND_NEXT = {"exclude_seen": ", with the next item alone as the target", "r_drop": ""}
+
 
 @dataclass(frozen=True)
 class SequenceSettings(Settings):
@@ -52,7 +63,17 @@ class SequenceSettings(Settings):
         search=Between(0.03, 0.3, log=True),
     )
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
+    exclude_seen: bool = setting(
+        False, "items looked back at are no candidates in training, as they are none in lists of what is new"
+    )
+    r_drop: float = setting(
+        0.0, "weight of how far two passes with different dropout are apart (R-Drop); 0: one pass", low=0
+    )
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
+    decay_steps: int = setting(
+        0, "rounds, or batches, in which the rate falls to a fiftieth along a line, to stay there; 0: it never falls",
+        low=0,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,6 +97,18 @@ class SequenceSettings(Settings):
         """Refuse settings of what is switched off, and a filter through which every wave passes."""
         if self.drawn and not self.prefixes:
             raise SettingError(f"{self.title} setting drawn={self.drawn}: draws of prefixes=True; expected that, or 0")
+        for name, others in _WITHOUT.items():
+            for other in others:
+                if getattr(self, name) and (value := getattr(self, other)):
+                    raise SettingError(
+                        f"{self.title} setting {other}={value}: {name} is for the loss over all items of whole "
+                        f"histories{_AND_NEXT[name]}; expected {other}={getattr(type(self), other)}, or no {name}"
+                    )
+        if self.r_drop and not (self.dropout or self.item_dropout):
+            raise SettingError(
+                f"{self.title} setting r_drop={self.r_drop:g}: is of passes that differ by dropout; expected dropout "
+                "above 0, or r_drop=0"
+            )
         if not self.frequency:
             if self.waves != (default := type(self).waves):
                 raise SettingError(
@@ -94,8 +127,14 @@ class SequenceSettings(Settings):
         return Transformer(
             self.embedding_size, self.blocks, self.heads, self.length, self.dropout, self.horizon, self.item_dropout,
             self.label_smoothing, self.widening, self.frequency, self.waves, looks_back=not self.prefixes,
-            relative=self.relative, temperature=self.temperature,
+            relative=self.relative, temperature=self.temperature, exclude_seen=self.exclude_seen, r_drop=self.r_drop,
         )  # fmt: skip
+
+    def rate(self, step: int) -> float:
+        """Adam's rate at a step, from 1."""
+        if not self.decay_steps:
+            return self.learning_rate
+        return self.learning_rate * max(_LOWEST, 1 - (step - 1) / self.decay_steps)
 
 
 def require_order(name: str, order: str) -> None:

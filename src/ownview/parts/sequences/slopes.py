@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from ownview.parts.sequences.transformer import Transformer, lesson, product
+from ownview.parts.sequences.passes import every_slope, shares
+from ownview.parts.sequences.transformer import Lesson, Transformer, lesson, product
 from ownview.seam.client import Product, Sent
 from ownview.seam.training import Params
 
@@ -54,9 +55,10 @@ def slopes(network: Transformer, p: Params, rows: Tensor, mask: Tensor, chance: 
     items, real = lesson(rows, mask, network.length)
     targets, positions = items[1:], real.sum()
     alone = {name: p[name] for name in network.names if name not in ("items", *network.matrices)}
-    added = {name: p[name].new_zeros(len(targets), p[name].shape[1]) for name in network.matrices}
+    passes, keys = network.passes, network.chances(chance)
+    added = {name: p[name].new_zeros(passes, len(targets), p[name].shape[1]) for name in network.matrices}
 
-    def states(alone: Params, own: Tensor, added: Params) -> tuple[Tensor, Params]:
+    def one_pass(alone: Params, own: Tensor, added: Params, chance: Tensor) -> tuple[Tensor, Params]:
         """[W, d], with the rows that go through matrices; what comes out has `added`, to which slopes are taken."""
         seen: Params = {}
 
@@ -68,24 +70,31 @@ def slopes(network: Transformer, p: Params, rows: Tensor, mask: Tensor, chance: 
         hidden = network.hidden({**p, **alone, "items": own}, places, positions.long(), chance, layers=layers)
         return hidden, seen
 
+    def states(alone: Params, own: Tensor, added: Params) -> tuple[Tensor, Params]:
+        """[K, W, d] of all passes, with the rows [K, W, a] that go through matrices."""
+        every = [one_pass(alone, own, {name: one[k] for name, one in added.items()}, keys[k]) for k in range(passes)]
+        seen = {name: torch.stack([one[name] for _, one in every]) for name in network.matrices}
+        return torch.stack([hidden for hidden, _ in every]), seen
+
     found: Any = torch.func.vjp(states, alone, embedding(items, p["items"]), added, has_aux=True)
     hidden, back, seen = found
     table = network.table(p)
     wanted, smoothed = embedding(targets, table), network.label_smoothing
     weights = (1 - smoothed) * real[:, None] * network.ahead(real)
-    scores = hidden @ table.T
-    shares = real[:, None] * (torch.softmax(scores, -1) - smoothed / len(table))
-    of_alone, of_own, of_added = back(shares @ table - weights @ wanted)
+    scores, mean = hidden @ table.T, hidden.mean(0)
+    every = every_slope(scores, shares(scores, network.hides(Lesson(items, real), len(table))), network.r_drop)
+    slope = real[:, None] * (every - smoothed / (passes * len(table)))
+    of_alone, of_own, of_added = back(slope @ table - weights @ wanted / passes)
     scale, along = torch.ones_like(table[:, 0]), torch.zeros_like(table[:, 0])
     if network.temperature > 0:
         lengths = p["items"].norm(dim=-1).clamp(min=_SHORTEST)
         scale = 1 / (network.temperature * lengths)
-        at_targets = (weights * (hidden @ wanted.T)).sum(0)
-        along = ((shares * scores).sum(0) - _in_rows(at_targets[:, None], targets, table)[:, 0]) / lengths
-    of_targets = -(weights.T @ hidden) * scale[targets][:, None]
+        at_targets = (weights * (mean @ wanted.T)).sum(0)
+        along = ((slope * scores).sum((0, 1)) - _in_rows(at_targets[:, None], targets, table)[:, 0]) / lengths
+    of_targets = -(weights.T @ mean) * scale[targets][:, None]
     of_own = of_own + torch.cat([torch.zeros_like(of_targets[:1]), of_targets])
-    of_items = _of_items(shares * scale, real[:, None] * hidden, items, of_own)
-    of_matrices = {name: _shorter(seen[name], of_added[name]) for name in network.matrices}
+    of_items = _of_items((slope * scale).flatten(0, 1), (real[:, None] * hidden).flatten(0, 1), items, of_own)
+    of_matrices = {name: _shorter(seen[name].flatten(0, 1), of_added[name].flatten(0, 1)) for name in network.matrices}
     return Slopes(of_items, along, {**of_alone, **of_matrices}, positions)
 
 

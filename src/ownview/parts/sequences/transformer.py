@@ -18,12 +18,15 @@ from torch.nn.functional import embedding, layer_norm, normalize, relu
 
 from ownview.base.randomness import below, bits, derive
 from ownview.parts.sequences.filters import filtered, low_pass
+from ownview.parts.sequences.passes import divergence, first_places, seen, shares
 from ownview.parts.sequences.transitions import future
 from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
 from ownview.seam.training import Params
 
-_DROPOUT, _ITEMS, _NEGATIVES = (derive(0, f"transformer:{what}") for what in ("dropout", "items", "negatives"))
+_DROPOUT, _ITEMS, _NEGATIVES, _SECOND = (
+    derive(0, f"transformer:{what}") for what in ("dropout", "items", "negatives", "second")
+)
 _PARTS, _SIDES = ("attention", "forward"), ("inward", "outward")
 _BITS = 31
 """A value is dropped where this many random bits, as a number, are below the share that is dropped."""
@@ -105,6 +108,10 @@ class Transformer:
             alone learns may do.
         relative: whether attention learns how much each distance of two places counts.
         temperature: T; 0 for products of the vectors as they are.
+        exclude_seen: whether items that stand in the sequence up to a place are no candidates there, in the loss over
+            all items; the item that comes next is one always.
+        r_drop: a > 0: the loss is the mean of two passes whose dropout differs, plus a / 2 times how far their shares
+            are apart, see `parts.sequences.passes`; 0 for one pass.
     """
 
     size: int
@@ -121,6 +128,8 @@ class Transformer:
     looks_back: bool = True
     relative: bool = False
     temperature: float = 0.0
+    exclude_seen: bool = False
+    r_drop: float = 0.0
 
     def params(self, num_items: int, role: Role) -> dict[str, Param]:
         """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -153,7 +162,7 @@ class Transformer:
 
     def working(self, candidates: int) -> int:
         """Numbers held by one sequence's loss and gradient: scores of all candidates, attention, activations."""
-        return 3 * self.length * candidates + self.inside(self.length)
+        return self.passes * (3 * self.length * candidates + self.inside(self.length))
 
     def inside(self, length: int) -> int:
         """Numbers held by attention, and between layers, for a sequence of this length."""
@@ -170,19 +179,49 @@ class Transformer:
         """
         table = self.table(p)
         hidden, wanted = self.taught(p, table, taught, chance, step)
-        every = every_score(table, hidden, wanted, taught.items[1:], chance, negatives, step)
+        if negatives:
+            every = every_score(table, hidden[0], wanted, taught.items[1:], chance, negatives, step)
+        else:
+            every = self._every_score(hidden @ table.T, self.hides(taught, len(table)))
         return (taught.real * (every - wanted)).sum()
 
+    def _every_score(self, scores: Tensor, hidden: Tensor | None) -> Tensor:
+        """[W] the mean over passes of log sum exp of the scores [K, W, m], with what R-Drop adds."""
+        candidates = scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
+        every = torch.logsumexp(candidates, -1).mean(0)
+        return every + self.r_drop / 2 * divergence(scores, shares(scores, hidden)) if self.r_drop else every
+
+    def hides(self, taught: Lesson, many: int) -> Tensor | None:
+        """[W, m] which items are no candidates at each place of a lesson; None where all are."""
+        if not self.exclude_seen:
+            return None
+        first = self.firsts(taught, many)
+        return seen(first[None], torch.arange(len(taught.real), device=first.device), taught.items[1:])
+
+    def firsts(self, taught: Lesson, many: int) -> Tensor:
+        """[m] the first place of each item of a lesson."""
+        return first_places(taught.items, taught.real.sum().long() + 1, many)
+
+    @property
+    def passes(self) -> int:
+        """K, how often a sequence is gone through for its loss."""
+        return 2 if self.r_drop else 1
+
+    def chances(self, chance: Tensor) -> tuple[Tensor, ...]:
+        """What keys the dropout of each pass."""
+        return (chance, bits(_SECOND, chance, torch.zeros_like(chance)))[: self.passes]
+
     def taught(self, p: Params, table: Tensor, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
-        """[W, d] h after each item of a lesson, and [W] the score of what comes next, or the mean of what comes.
+        """[K, W, d] h after each item of a lesson in each pass, and [W] the mean score of what comes next, or comes.
 
         `table` is `self.table(p)`, given so that it is computed once for many lessons.
         """
-        hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
+        items, there = taught.items[:-1], taught.real.sum().long()
+        hidden = torch.stack([self.hidden(p, items, there, one, step) for one in self.chances(chance)])
         targets = embedding(taught.items[1:], table)
         if self.horizon > 0:
             targets = self.ahead(taught.real) @ targets
-        return hidden, self.wanted(table, hidden, targets)
+        return hidden, self.wanted(table, hidden.mean(0), targets)
 
     def ahead(self, real: Tensor) -> Tensor:
         """[W, W] how much each place [W] learns of the target of every place: of its own, or of all from its own on.
