@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from ownview import CoLR, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
-from ownview.round.cost import Cost, cost_of, declared_cost
+from ownview import CoLR, FedEASE, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
+from ownview.messages.download import Download
+from ownview.round import cost
+from ownview.round.cost import Cost, cost_of, declared_by, declared_cost
 from ownview.round.federation import Federation
 from ownview.seam.client import Client, Training
 from ownview.seam.method import cross_entropy
@@ -170,3 +172,17 @@ def test_the_summary_agrees_with_the_whole() -> None:
     assert summary["seconds"]["slowest_client"] == min(whole["measured"]["seconds"]["client"])
     assert summary["seconds"]["round"] == whole["measured"]["seconds"]["round"]
     assert len(whole["measured"]["seconds"]["client"]) == 3
+
+
+def test_of_many_clients_some_that_are_spread_evenly_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = federation(FedEASE(), small_world())
+    done = one.terms.work(
+        one.clients.identities, one.work.home.train, one.work.home.clients.timelines, one.work.home.excluded,
+        one.work.home.users, one.work.home.clients.facts,
+    )  # fmt: skip
+    upload = done.do(done.samples(1, torch.arange(23)), Download(1, {}))
+    sizes = one.terms.sizes(upload)
+    assert len(set(sizes.tolist())) > 3  # histories differ in length
+    assert declared_by(one)["bytes_up_per_client"] == round(float(sizes.double().mean()))
+    monkeypatch.setattr(cost, "_WEIGHED", 3)
+    assert declared_by(one)["bytes_up_per_client"] == round(float(sizes[[0, 11, 22]].double().mean()))
