@@ -25,7 +25,7 @@ from ownview.seam.training import World
 _REPEATS = 3
 
 _WEIGHED = 2048
-"""Clients, spread evenly, whose first upload is made to be weighed: making those of many would be the work of a pass."""
+"""Clients, spread evenly, whose first upload is made to be weighed: that of many would be the work of a pass."""
 
 
 class Cost(NamedTuple):
