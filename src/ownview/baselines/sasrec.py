@@ -20,7 +20,7 @@ from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split
 from ownview.parts.sequences import prefixes
-from ownview.parts.sequences.passes import divergence, every_slope, seen, shares
+from ownview.parts.sequences.passes import candidates, divergence, every_slope, seen
 from ownview.parts.sequences.prefixes import Prefixes
 from ownview.parts.sequences.sequence import SequenceSettings, require_order
 from ownview.parts.sequences.transformer import Lesson, lesson
@@ -31,7 +31,7 @@ from ownview.seam.training import Params
 _CELLS = 2**25
 """Scores that are held at once: bounds memory to about 130 MB a matrix."""
 
-Hides = Callable[[Tensor], Tensor]
+Excludes = Callable[[Tensor], Tensor]
 """Numbers of some positions [n] -> [n, m] which items are no candidates there."""
 
 _AT_WORK = 2**26
@@ -135,9 +135,9 @@ class SASRec(SequenceSettings, InEpochs):
         hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
         states_there = hidden.transpose(0, 1)[:, real]
-        return self._learnt_over_all(table, states_there, wanted[real].sum(), self._hides(taught, real, len(table)))
+        return self._learnt_over_all(table, states_there, wanted[real].sum(), self._excludes(taught, real, len(table)))
 
-    def _hides(self, taught: Lesson, real: Tensor, many: int) -> Hides | None:
+    def _excludes(self, taught: Lesson, real: Tensor, many: int) -> Excludes | None:
         """Which items are no candidates at some of the places [N] that are real [B, W]; None where all are."""
         if not self.exclude_seen:
             return None
@@ -157,16 +157,16 @@ class SASRec(SequenceSettings, InEpochs):
             total = total + self._learnt_over_all(table, hidden[None], wanted.sum(), None)
         return total
 
-    def _learnt_over_all(self, table: Tensor, hidden: Tensor, known: Tensor, hides: Hides | None) -> Tensor:
+    def _learnt_over_all(self, table: Tensor, hidden: Tensor, known: Tensor, excludes: Excludes | None) -> Tensor:
         """[] sum of losses over states h; its gradient is added to that of every leaf behind them.
 
         Args:
             table: [m, d] the vectors E of items, a leaf.
             hidden: [K, N, d] the states of each pass.
             known: [] the sum of the scores of what came next.
-            hides: which items are no candidates; None where all are.
+            excludes: which items are no candidates; None where all are.
         """
-        total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach(), self.r_drop, hides)
+        total, to_hidden, to_table = log_sum_slopes(hidden.detach(), table.detach(), self.r_drop, excludes)
         torch.autograd.backward([hidden, known, table], [to_hidden, -torch.ones_like(known), to_table])
         return total - known.detach()
 
@@ -203,7 +203,7 @@ def _of_like_length(users: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
 
 
 def log_sum_slopes(
-    hidden: Tensor, items: Tensor, r_drop: float = 0.0, hides: Hides | None = None
+    hidden: Tensor, items: Tensor, r_drop: float = 0.0, excludes: Excludes | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The sum over positions of log sum exp(h E^T), and its gradients, never writing out all scores at once.
 
@@ -213,7 +213,7 @@ def log_sum_slopes(
         hidden: [K, N, d] h of each pass.
         items: [m, d] E.
         r_drop: its weight; K is 2 with it, else 1.
-        hides: which items are no candidates at some of the N; None where all are.
+        excludes: which items are no candidates at some of the N; None where all are.
 
     Returns:
         [], [K, N, d] and [m, d].
@@ -221,13 +221,16 @@ def log_sum_slopes(
     passes, count, _ = hidden.shape
     total, to_hidden, to_items = hidden.new_zeros(()), torch.empty_like(hidden), torch.zeros_like(items)
     for here in torch.split(torch.arange(count, device=hidden.device), max(1, _CELLS // (passes * len(items)))):
-        scores, hidden_here = hidden[:, here] @ items.T, None if hides is None else hides(here)
-        candidates = scores if hidden_here is None else scores.masked_fill(hidden_here, -torch.inf)
-        total += torch.logsumexp(candidates, -1).sum() / passes
-        slope = shares(scores, hidden_here)
+        scores = hidden[:, here] @ items.T
+        among = candidates(scores, None if excludes is None else excludes(here))
+        highest = torch.logsumexp(among, -1)
+        total += highest.sum() / passes
         if r_drop:
-            total += r_drop / 2 * divergence(scores, slope).sum()
-            slope = every_slope(scores, slope, r_drop)
+            softmax = torch.softmax(among, -1)
+            total += r_drop / 2 * divergence(scores, softmax).sum()
+            slope = every_slope(scores, softmax, r_drop)
+        else:
+            slope = among.sub_(highest[..., None]).exp_()  # in place: what is new memory is slow
         to_hidden[:, here] = slope @ items
         to_items += slope.flatten(0, 1).T @ hidden[:, here].flatten(0, 1)
     return total, to_hidden, to_items

@@ -36,16 +36,21 @@ def seen(first: Tensor, place: Tensor, targets: Tensor) -> Tensor:
     return (first <= place[..., None]) & others
 
 
-def shares(scores: Tensor, hidden: Tensor | None) -> Tensor:
-    """[..., m] softmax of scores; 0 for items that are hidden, [..., m] or None for none."""
-    return torch.softmax(scores if hidden is None else scores.masked_fill(hidden, -torch.inf), -1)
+def candidates(scores: Tensor, excluded: Tensor | None) -> Tensor:
+    """[..., m] the scores, -inf for items that are excluded, [..., m] or None for none."""
+    return scores if excluded is None else scores.masked_fill(excluded, -torch.inf)
+
+
+def shares(scores: Tensor, excluded: Tensor | None) -> Tensor:
+    """[..., m] softmax of the scores of candidates; 0 for the others."""
+    return torch.softmax(candidates(scores, excluded), -1)
 
 
 def divergence(scores: Tensor, shares: Tensor) -> Tensor:
     """[...] KL(p, q) + KL(q, p) of two passes' shares.
 
     Args:
-        scores: [2, ..., m], finite where an item is hidden too.
+        scores: [2, ..., m], finite where an item is excluded too.
         shares: [2, ..., m] of `shares`.
     """
     return ((shares[0] - shares[1]) * (scores[0] - scores[1])).sum(-1)

@@ -82,7 +82,7 @@ def slopes(network: Transformer, p: Params, rows: Tensor, mask: Tensor, chance: 
     wanted, smoothed = embedding(targets, table), network.label_smoothing
     weights = (1 - smoothed) * real[:, None] * network.ahead(real)
     scores, mean = hidden @ table.T, hidden.mean(0)
-    every = every_slope(scores, shares(scores, network.hides(Lesson(items, real), len(table))), network.r_drop)
+    every = every_slope(scores, shares(scores, network.excludes(Lesson(items, real), len(table))), network.r_drop)
     slope = real[:, None] * (every - smoothed / (passes * len(table)))
     of_alone, of_own, of_added = back(slope @ table - weights @ wanted / passes)
     scale, along = torch.ones_like(table[:, 0]), torch.zeros_like(table[:, 0])

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding, layer_norm, normalize, relu
 
 from ownview.base.randomness import below, bits, derive
 from ownview.parts.sequences.filters import filtered, low_pass
-from ownview.parts.sequences.passes import divergence, first_places, seen, shares
+from ownview.parts.sequences.passes import candidates, divergence, first_places, seen, shares
 from ownview.parts.sequences.transitions import future
 from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
@@ -182,16 +182,15 @@ class Transformer:
         if negatives:
             every = every_score(table, hidden[0], wanted, taught.items[1:], chance, negatives, step)
         else:
-            every = self._every_score(hidden @ table.T, self.hides(taught, len(table)))
+            every = self._every_score(hidden @ table.T, self.excludes(taught, len(table)))
         return (taught.real * (every - wanted)).sum()
 
-    def _every_score(self, scores: Tensor, hidden: Tensor | None) -> Tensor:
+    def _every_score(self, scores: Tensor, excluded: Tensor | None) -> Tensor:
         """[W] the mean over passes of log sum exp of the scores [K, W, m], with what R-Drop adds."""
-        candidates = scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
-        every = torch.logsumexp(candidates, -1).mean(0)
-        return every + self.r_drop / 2 * divergence(scores, shares(scores, hidden)) if self.r_drop else every
+        every = torch.logsumexp(candidates(scores, excluded), -1).mean(0)
+        return every + self.r_drop / 2 * divergence(scores, shares(scores, excluded)) if self.r_drop else every
 
-    def hides(self, taught: Lesson, many: int) -> Tensor | None:
+    def excludes(self, taught: Lesson, many: int) -> Tensor | None:
         """[W, m] which items are no candidates at each place of a lesson; None where all are."""
         if not self.exclude_seen:
             return None
