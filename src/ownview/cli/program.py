@@ -22,6 +22,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from ownview.base.collection import without_collection
 from ownview.base.display.shown import one_line
 from ownview.base.errors import SettingError, nearest
 from ownview.base.failures import Ending, TerminatedError, ending
@@ -151,8 +152,9 @@ def _loading(program: Program) -> type[TyperGroup]:
 
 
 def _loaded(program: Program, name: str) -> Any:
-    with loading(program.name):
-        module = importlib.import_module(f"{program.package}.{program.commands[name].module}")
+    called = f"{program.package}.{program.commands[name].module}"
+    with loading(program.name), without_collection(called):
+        module = importlib.import_module(called)
     group = getattr(module, "app", None)
     if group is None:
         group = typer.Typer(**_STYLE)

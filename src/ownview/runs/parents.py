@@ -16,7 +16,7 @@ def runs_forked() -> BaseContext:
     """
     forked = "forkserver" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if forked else "spawn")
-    context.set_forkserver_preload(["ownview.runs.run"])
+    context.set_forkserver_preload(["ownview.runs.loaded_once"])
     return context
 
 
