@@ -10,7 +10,7 @@ from torch import Tensor
 from ownview import Patch, Summand
 from ownview.base.errors import MessageError, SettingError
 from ownview.messages.sums import SumPartial, require_declared
-from ownview.messages.upload import Upload
+from ownview.messages.upload import Upload, add_symmetric_cells
 from ownview.messages.wire import Matrix, encode, matrix_size
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.transforms import Sending, transforms
@@ -55,6 +55,27 @@ def test_a_sum_of_patches_is_the_sum_of_written_out_patches(name: str) -> None:
     total.add(upload)
     assert torch.equal(total.sums["x"], _written_out(PATCHES[name]).sum(0))
     assert torch.equal(upload.written_out()["x"], _written_out(PATCHES[name]))
+
+
+def test_symmetric_patches_are_summed_whichever_half_is_added_and_however_often_their_sum_is_looked_at() -> None:
+    shape, drawn = (70, 70), torch.Generator().manual_seed(0)
+    rows = torch.stack([torch.randperm(70, generator=drawn) for _ in range(3)])
+    pasts = torch.randn(3, 5, 70, generator=drawn, dtype=torch.float64)
+    patch = Patch(rows, rows, pasts.mT @ pasts)
+    nothing = torch.zeros(3, 0, dtype=torch.long)
+    ones = torch.ones(3, dtype=torch.long)
+    upload = Upload(torch.arange(3), ones, nothing, nothing.bool(), sums={"x": patch}, shapes={"x": shape})
+    expected = upload.written_out()["x"].sum(0)
+    total = SumPartial({"x": Summand(shape, "x", symmetric=True)}, torch.empty(0, dtype=torch.float64))
+    for times in (1, 2):
+        total.add(upload)
+        torch.testing.assert_close(total.sums["x"], times * expected)
+    total.merge(total.pack())
+    total.add(upload)
+    torch.testing.assert_close(total.sums["x"], 5 * expected)
+    plain = torch.zeros(shape, dtype=torch.float64)
+    add_symmetric_cells(plain, patch)
+    assert not torch.equal(plain, plain.T)  # one half alone was added
 
 
 def test_items_travel_in_ascending_order_without_padding() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from ownview.base.errors import SettingError
+from ownview.pages import encoding
 from ownview.pages.encoding import FEWEST, encode
 from ownview.seam.portable import Factors, Linear, Logistic, SparseRows, Term
 
@@ -83,6 +84,29 @@ def test_where_there_is_little_room_the_strongest_weights_are_taken() -> None:
     row = slice(int(weights.offsets[0]), int(weights.offsets[1]))
     left_out = torch.ones(M, dtype=torch.bool).index_fill(0, weights.columns[row], False)
     assert full[0, left_out].abs().max() < full[0, ~left_out].abs().max()
+
+
+def test_a_large_form_fills_the_room_and_is_not_packed_whole_to_see_that_it_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares: list[float] = []
+    packed = encoding._Thinning.at
+
+    def noted(self: Any, share: float, *, fine: bool = False) -> encoding.Encoded:
+        shares.append(share)
+        return packed(self, share, fine=fine)
+
+    monkeypatch.setattr(encoding._Thinning, "at", noted)
+    many = 2 * encoding._SAMPLED + 100  # so many that every second row is a sample
+    drawn = torch.randn(many, many, generator=torch.Generator().manual_seed(3)) ** 3
+    drawn[1::2] *= 3
+    room = 200_000
+    made = encode(Linear((Term(drawn, 4.0),)), room)
+    size = sum(len(text) for one in made.plain["arrays"].values() for text in one.values())
+    assert encoding._ENOUGH * room < size <= room
+    assert 0.05 < made.kept < 0.9
+    assert max(shares) < 0.9
+    assert len(shares) <= 3
 
 
 def test_what_does_not_fit_at_all_is_refused() -> None:

@@ -22,6 +22,7 @@ from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.scoring import AttackFinding, without
 from ownview.attacks.solved_sums import Floats, SolvedSums, solved_sums
 from ownview.base.display.amounts import in_people
+from ownview.data.interactions import IntArray
 from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
 
 COUNTS, HISTORIES, PAIRS, NEAREST = "item counts", "items of one person", "pairs of one person", "nearest items"
@@ -61,6 +62,13 @@ class People:
         """[m, m] compressed rows: people who had both items."""
         whole = self.histories.astype(np.int32)
         return (whole.T @ whole).tocsr()
+
+    def of_items(self, kept: IntArray) -> People:
+        """The same people and some of the items; what was counted is not counted again."""
+        found = People(self.histories[:, kept])
+        if "together" in vars(self):
+            found.together = self.together[kept][:, kept]
+        return found
 
     def had(self, person: int) -> Any:
         """[m] whether the person had each item."""

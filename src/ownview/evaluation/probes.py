@@ -20,7 +20,9 @@ from ownview.evaluation.statistics import mean_interval
 from ownview.evaluation.time_probes import time_probes
 
 _NEGATIVES = 4
-_BLOCK = 128
+_BLOCK = 32
+"""Users whose negatives are drawn together: few enough to be of like length, and for their draws to stay in a cache."""
+
 _SCORE_BYTES = 256 * 10**6
 
 ROUNDS = 100

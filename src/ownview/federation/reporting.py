@@ -216,8 +216,12 @@ def reporting(client: Client) -> Reporting:
 
 
 def all_finite(values: Tensor) -> bool:
-    """Whether every number is finite; in chunks, because `isfinite` makes a mask as long as its input."""
-    return all(bool(torch.isfinite(part).all()) for part in torch.split(values.reshape(-1), TOGETHER))
+    """Whether every number is finite; in chunks, because `isfinite` makes a mask as long as its input.
+
+    A sum is finite only where all of its numbers are; that of huge ones may not be, and then each is looked at.
+    """
+    parts = torch.split(values.reshape(-1), TOGETHER)
+    return all(bool(torch.isfinite(part.sum())) or bool(torch.isfinite(part).all()) for part in parts)
 
 
 def not_finite(method: str, name: str, number: int) -> str:
@@ -228,8 +232,10 @@ def not_finite(method: str, name: str, number: int) -> str:
 def _speaking(upload: Upload) -> Upload:
     """Drop clients whose summands are all 0; they add no noise either."""
     speaks = torch.zeros(len(upload.clients), dtype=torch.bool, device=upload.clients.device)
-    for one in parts_of(upload.sums).values():
-        sides = one if isinstance(one, Product) else (_numbers(one),)
+    every = [one if isinstance(one, Product) else (_numbers(one),) for one in parts_of(upload.sums).values()]
+    for sides in sorted(every, key=lambda one: sum(side.numel() for side in one)):
+        if bool(speaks.all()):  # mostly the least summand has said so, and the large ones need no look
+            break
         there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
         speaks |= torch.stack(there).all(0)
     return upload if bool(speaks.all()) else upload.chosen(speaks)

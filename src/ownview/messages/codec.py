@@ -235,7 +235,8 @@ class Codec:
                 by_row = wire.rows_size(declared.shape, width, up)
                 fits = steps(one.values)[1].all(-1) if declared.coarse else None
                 return by_row if fits is None else torch.where(fits, coarse_size(up, declared.shape[1]), by_row)
-            across = _filled(one.values, 1)
+            # A symmetric matrix has as many columns as rows that are not 0; to look along columns takes twice as long.
+            across = up if declared.symmetric else _filled(one.values, 1)
             return wire.matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
             left, right = ((side != 0).any(1) for side in one)

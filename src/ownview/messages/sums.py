@@ -17,7 +17,8 @@ from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
 from ownview.messages.nearby_sums import add_nearby
 from ownview.messages.unwritten import parts_of
-from ownview.messages.upload import MODULUS, Upload, add_cells, wide
+from ownview.messages.upload import MODULUS, Upload, add_cells, add_symmetric_cells, wide
+from ownview.parts.pairs.positive_definite import symmetrised
 from ownview.seam.client import Nearby, Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
@@ -200,12 +201,17 @@ class SumPartial(Partial):
             name: unwritten_zeros(one.shape, _summed_in(steps, like), like.device) for name, one in declared.items()
         }
         self._waiting: dict[str, list[Nearby]] = {}
+        self._lopsided: set[str] = set()
+        """Symmetric sums of which more stands on one side of the diagonal: their two halves have to be averaged."""
 
     @property
     def sums(self) -> Params:  # type: ignore[override]
         """Sums by name, of all uploads added so far."""
         for name in list(self._waiting):
             add_nearby(self._sums[name], self._waiting.pop(name))
+        while self._lopsided:
+            total = self._sums[self._lopsided.pop()]
+            symmetrised(total.view(len(total), -1))
         return self._sums
 
     def _wait(self, name: str, one: Nearby) -> None:
@@ -227,9 +233,18 @@ class SumPartial(Partial):
                 total = self._sums[name].view(one.left.shape[-1], one.right.shape[-1])
                 add_product(total, one, symmetric=self.declared[name].symmetric)
             elif isinstance(one, Patch):
-                add_cells(self._sums[name].view(len(self._sums[name]), -1), one)
+                self._add_patch(name, one)
             else:
                 self._sums[name] += one.sum(0).reshape(self._sums[name].shape)
+
+    def _add_patch(self, name: str, one: Patch) -> None:
+        """Rounded to whole steps, each cell by itself, a symmetric patch need not be symmetric any more."""
+        total = self._sums[name].view(len(self._sums[name]), -1)
+        if self.steps is None and self.declared[name].symmetric and torch.equal(one.rows, one.columns):
+            self._lopsided.add(name)
+            add_symmetric_cells(total, one)
+        else:
+            add_cells(total, one)
 
     def pack(self) -> dict[str, Tensor]:
         """Sums by name, and the number of clients in them."""

@@ -18,6 +18,9 @@ from ownview.messages.unwritten import Unwritten
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.training import Params
 
+_BANDS, _LEAST_BAND = 8, 32
+"""Of a symmetric patch: into so many it is cut at most, and of so many rows each is at least."""
+
 MODULUS = 2**32
 """Whole numbers in the place of tables are counted modulo this."""
 
@@ -131,6 +134,24 @@ def add_cells(matrix: Tensor, patch: Patch) -> None:
         else:
             cells = rows[:, :, None] * matrix.shape[1] + columns[:, None, :]
             matrix.view(-1).scatter_add_(0, cells.reshape(-1), values.reshape(-1))
+
+
+def add_symmetric_cells(matrix: Tensor, patch: Patch) -> None:
+    """The same of patches that are symmetric by themselves, to rounding: (M + M^T) / 2 has grown by what they are.
+
+    What stands right of the diagonal counts twice and what is left of it is not added: little more than half the cells.
+
+    Args:
+        matrix: M [m, m], contiguous.
+        patch: of B clients, with rows that are its columns.
+    """
+    rows, columns, values = patch
+    length = rows.shape[1]
+    for start in range(0, length, step := max(_LEAST_BAND, -(-length // _BANDS))):
+        band, here, right = slice(start, start + step), rows[:, start : start + step], slice(start + step, None)
+        add_cells(matrix, Patch(here, columns[:, band], values[:, band, band]))
+        if start + step < length:
+            add_cells(matrix, Patch(here, columns[:, right], 2 * values[:, band, right]))
 
 
 def _squares(change: Tensor) -> Tensor:

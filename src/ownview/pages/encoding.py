@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import gzip
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +34,17 @@ FEWEST = 20
 _ATTEMPTS = 6
 """In search of the greatest share of weights that fits."""
 
-_ENOUGH = 0.95
+_SAMPLED = 400
+"""Rows, about, by which the size of all is reckoned: packing takes most of what a page takes."""
+
+_FILLED, _SURELY = 0.98, 1.1
+"""Of the room: what is reckoned to take so much is tried, and all weights where these take no more than that."""
+
+_ENOUGH = 0.97
 """Of the room: who has filled so much of it stops searching."""
+
+_CLOSE = 0.99
+"""Of what is looked for: a share that is reckoned to take so much of it ends the search."""
 
 _POWER = 1.6
 """The more weights, the weaker and the cheaper: a share grows about as the size to the power of this."""
@@ -67,26 +77,45 @@ def encode(form: Linear | Factors, room: int) -> Encoded:
         _require(_size(encoded.plain), room)
         return encoded
     thin = _Thinning(form, room)
+    size = 0.0
     for fine in (True, False):
-        whole = thin.at(1.0, fine=fine)
-        if _size(whole.plain) <= room:
-            return whole
-    best = thin.at(0.0)
-    _require(_size(best.plain), room)
-    low, high, size, power = 0.0, 1.0, _size(whole.plain), _POWER
+        size = thin.reckoned(1.0, fine=fine)
+        if size <= _SURELY * room:
+            whole = thin.at(1.0, fine=fine)
+            size = _size(whole.plain)
+            if size <= room:
+                return whole
+    share, best = _greatest(thin, _FILLED * room, size) if room > 0 else 0.0, None
+    for _ in range(_ATTEMPTS if share else 0):
+        tried = thin.at(share)
+        size = _size(tried.plain)
+        if size <= room and (best is None or tried.kept > best.kept):
+            best = tried
+        if _ENOUGH * room < size <= room:
+            break
+        share = min(share * (_FILLED * room / size) ** _POWER, 1.0)
+    if best is None:
+        best = thin.at(0.0)
+        _require(_size(best.plain), room)
+    return best
+
+
+def _greatest(thin: _Thinning, room: float, size: float) -> float:
+    """The greatest share of weights that is reckoned to fit, or nearly; 0 where none does. `size` is that of all."""
+    low, high, power = 0.0, 1.0, _POWER
     for _ in range(_ATTEMPTS):
-        guess = high * (0.98 * room / size) ** power
+        guess = high * (room / size) ** power
         middle = guess if low < guess < high else (low + high) / 2
-        tried = thin.at(middle)
-        if _size(tried.plain) > room:
-            high, size = middle, _size(tried.plain)
+        found = thin.reckoned(middle)
+        if found > room:
+            high, size = middle, found
         else:
-            low, best = middle, tried
-            if _size(best.plain) > _ENOUGH * room:
+            low, fits = middle, found
+            if fits > _CLOSE * room:
                 break
         if low:  # between what fits and what does not, the power is known better
-            power = float(np.log(high / low) / np.log(size / _size(best.plain)))
-    return best
+            power = float(np.log(high / low) / np.log(size / fits))
+    return low
 
 
 def _require(size: int, room: int) -> None:
@@ -98,7 +127,11 @@ def _require(size: int, room: int) -> None:
 
 
 def _size(plain: dict[str, Any]) -> int:
-    return sum(len(text) for one in plain["arrays"].values() for text in one.values())
+    return _length(plain["arrays"])
+
+
+def _length(texts: Texts) -> int:
+    return sum(len(text) for one in texts.values() for text in one.values())
 
 
 def _factors(form: Factors) -> Encoded:
@@ -118,9 +151,24 @@ class _Thinning:
     def __init__(self, form: Linear, room: int) -> None:
         self.form = form
         self.terms: list[_Sparse | None] = [
-            None if isinstance(term.weights, LowRank) else _Sparse(term.weights, _MOST * max(room, 1))
+            None if isinstance(term.weights, LowRank) else _Sparse.of(term.weights, _MOST * max(room, 1))
             for term in form.terms
         ]
+
+    def reckoned(self, share: float, *, fine: bool = False) -> float:
+        """Bytes of text that `at` makes, about: of sparse terms some rows are packed."""
+        found = float(self._fixed)
+        for one in self.terms:
+            if one is not None:
+                some, times = one.some
+                found += times * _length({"rows": _rounded_rows(some.strongest(share), fine=fine)[1]})
+        return found
+
+    @cached_property
+    def _fixed(self) -> int:
+        """Bytes of what no share makes smaller."""
+        parts = [term.weights for term in self.form.terms if isinstance(term.weights, LowRank)]
+        return _length(_bias(self.form)) + sum(_length({"part": _steps(part)[1]}) for both in parts for part in both)
 
     def at(self, share: float, *, fine: bool = False) -> Encoded:
         """With the strongest weights of every term, and the `FEWEST` strongest of every item; `fine` in finer steps."""
@@ -144,27 +192,43 @@ class _Thinning:
         return Encoded(form, {**described(form), "arrays": arrays}, kept / possible if possible else 1.0)
 
 
+@dataclass(frozen=True, eq=False)
 class _Sparse:
-    """Weights from items to items, as compressed rows, and how strong they are."""
+    """Weights from items to items, as compressed rows, and how strong they are.
 
-    def __init__(self, given: Tensor | SparseRows, most: int) -> None:
-        self.weights = _compressed(given, most)
-        self.total = int(torch.count_nonzero(given.values if isinstance(given, SparseRows) else given))
-        strong = np.abs(self.weights.data)
-        self.falling = np.sort(strong)[::-1]
-        ends = self.weights.indptr
-        self.needed = np.repeat(
-            [_nth(strong[ends[row] : ends[row + 1]], FEWEST) for row in range(len(ends) - 1)], np.diff(ends)
-        )
-        """[c] what is at least so strong is among the strongest of its row."""
+    weights: [r, m]
+    needed:  [r] what is at least so strong is among the `FEWEST` strongest of its row
+    falling: of all rows, how strong each weight is, falling
+    total:   how many of all rows are not 0
+    """
+
+    weights: Any
+    needed: Array
+    falling: Array
+    total: int
+
+    @classmethod
+    def of(cls, given: Tensor | SparseRows, most: int) -> _Sparse:
+        weights = _compressed(given, most)
+        strong, ends = np.abs(weights.data), weights.indptr
+        needed = np.array([_nth(strong[ends[row] : ends[row + 1]], FEWEST) for row in range(len(ends) - 1)])
+        total = int(torch.count_nonzero(given.values if isinstance(given, SparseRows) else given))
+        return cls(weights, needed, np.sort(strong)[::-1], total)
+
+    @cached_property
+    def some(self) -> tuple[_Sparse, float]:
+        """Every so manyth row, and how many times as many there are of all."""
+        step = max(1, len(self.needed) // _SAMPLED)
+        needed = self.needed[::step]
+        return replace(self, weights=self.weights[::step], needed=needed), len(self.needed) / max(len(needed), 1)
 
     def strongest(self, share: float) -> Any:
-        """Compressed rows."""
+        """Compressed rows: so large a share of the weights of all rows, those that are the strongest among all."""
         count = round(share * len(self.falling))
         least = self.falling[count - 1] if count else np.inf
-        strong = np.abs(self.weights.data)
-        kept = self.weights.copy()
-        kept.data = np.where((strong >= least) | (strong >= self.needed), kept.data, 0)
+        strong, kept = np.abs(self.weights.data), self.weights.copy()
+        needed = np.repeat(self.needed, np.diff(kept.indptr))
+        kept.data = np.where((strong >= least) | (strong >= needed), kept.data, 0)
         kept.eliminate_zeros()
         return kept
 
@@ -213,7 +277,7 @@ def _rounded_rows(weights: Any, *, fine: bool) -> tuple[SparseRows, dict[str, st
     stretched = whole * np.sqrt(np.abs(whole.astype(np.float64))) if fine else whole.astype(np.float64)
     values = (stretched * scales[owner].astype(np.float64)).astype(np.float32)  # as the page's script does it
     made = SparseRows(*(torch.from_numpy(one) for one in (offsets, columns, values)))
-    wide = "<u2" if rows <= 2**16 else "<u4"
+    wide = "<u2" if weights.shape[1] <= 2**16 else "<u4"
     texts = _side_by_side({"lengths": (lengths, "<u4"), "gaps": (gaps, wide), "whole": (whole, "|i1")})
     return made, {"gap_bytes": wide[2], **({"fine": "1"} if fine else {}), **texts, "scales": _text(scales, "<f4")}
 

@@ -139,7 +139,7 @@ class RunModel:
 
     def attacked(self, form: Linear | Factors, kept: IntArray) -> tuple[AttackFinding, ...]:
         """What attacks read off a form of some items, compared with who had what."""
-        return tuple(weights_attacked(form, People(self.people.histories[:, kept])))
+        return tuple(weights_attacked(form, self.people.of_items(kept)))
 
     @property
     def popularity(self) -> IntArray:

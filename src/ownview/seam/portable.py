@@ -73,13 +73,14 @@ class Term:
         return counts @ self.weights[latest].double()
 
     def _sparse(self, weights: SparseRows, latest: Tensor, counts: Tensor) -> Tensor:
+        begins, ends = weights.offsets[latest].tolist(), weights.offsets[latest + 1].tolist()
+        spans = [slice(*span) for span in zip(begins, ends, strict=True)]
         found = torch.zeros(len(weights.offsets) - 1, dtype=torch.float64)
-        offsets = weights.offsets.long()
-        starts, lengths = offsets[latest], offsets[latest + 1] - offsets[latest]
-        ends = lengths.cumsum(0)
-        cells = torch.arange(int(lengths.sum())) + torch.repeat_interleave(starts - (ends - lengths), lengths)
-        weighed = torch.repeat_interleave(counts, lengths) * weights.values[cells].double()
-        found.index_add_(0, weights.columns[cells].long(), weighed)
+        if spans:
+            # Whole rows are copied: places of single cells would take longer to work out than their sum.
+            values, columns = (torch.cat([part[span] for span in spans]) for part in (weights.values, weights.columns))
+            lengths = torch.tensor([span.stop - span.start for span in spans])
+            found.index_add_(0, columns.long(), torch.repeat_interleave(counts, lengths) * values.double())
         return found
 
 

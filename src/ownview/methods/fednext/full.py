@@ -15,7 +15,7 @@ from ownview.methods.fednext.portable import by_scale
 from ownview.parts.pairs.positive_definite import ease_weights, solution, symmetrised
 from ownview.parts.pairs.takers import limited
 from ownview.parts.sequences.places import Places, column, faded, latest, reach, weighed_rows
-from ownview.parts.sequences.transitions import across, future, past, standardised
+from ownview.parts.sequences.transitions import across, coming_back, future, past, standardised
 from ownview.seam.client import Nearby, Patch, Summand, Summands
 from ownview.seam.honest_summands import Together
 from ownview.seam.initial import Constant
@@ -70,13 +70,12 @@ class FullForm(NextForm):
         size, mask = len(places.rows), places.mask
         scaled = torch.cat([past(size, tau, mask) for tau in given.scales], dim=1)
         rows = torch.cat([places.rows + k * self.world.num_items for k in range(len(given.scales))])
-        here = mask.repeat(len(given.scales))
-        weight = self.weight(places) * new
+        # Weighed before they are multiplied, pasts are l rows; their products are as many as they have columns.
+        weighed = scaled * mask.repeat(len(given.scales)) * (self.weight(places) * new).sqrt()
+        ahead = future(size, given.horizon, mask) * mask * (self.weight(places) * new).sqrt()
         sent: dict[str, Patch | Nearby] = {
-            "pasts": Patch(rows, rows, (scaled.T @ scaled) * here[:, None] * (here * weight)),
-            "follows": Patch(
-                rows, places.rows, (scaled.T @ future(size, given.horizon, mask)) * here[:, None] * (mask * weight)
-            ),
+            "pasts": Patch(rows, rows, weighed.T @ weighed),
+            "follows": Patch(rows, places.rows, weighed.T @ ahead),
         }
         if self.clock:
             parted = across(places, given.pause, given.sittings)
@@ -118,8 +117,8 @@ class FullForm(NextForm):
         within = weighed_rows(weights, torch.cat([one.rows + k * m for k, one in enumerate(lately)]), p["next"])
         if not self.clock:
             return within
-        parted = across(places, given.pause, given.sittings).now
-        away = standardised(weighed_rows(parted, places.rows, p["across"]))
+        back = coming_back(places, given.pause, given.sittings)
+        away = standardised(weighed_rows(back, places.rows, p["across"]))
         away = away + standardised(weighed_rows(places.mask, places.rows, p["ease"]))
         away = away + given.recent_weight * standardised(p["recent"])
         return torch.where(self.has_paused(p, places), away, within)

@@ -12,7 +12,7 @@ from ownview.methods.fednext.memory import rank_memory
 from ownview.methods.fednext.portable import by_scale, through_vectors
 from ownview.parts.pairs.positive_definite import solution
 from ownview.parts.sequences.places import Places, column, faded, latest, nearness, whole_rows
-from ownview.parts.sequences.transitions import across, future, past, standardised
+from ownview.parts.sequences.transitions import across, coming_back, future, past, standardised
 from ownview.seam.client import Patch, Product, Sent, Summand, Summands
 from ownview.seam.initial import Constant, Normal
 from ownview.seam.memory import Memory
@@ -123,8 +123,8 @@ class RankForm(NextForm):
         within = p["next"] @ torch.cat([faded(places, tau) @ vectors for tau in given.scales])
         if not self.clock:
             return within
-        parted = across(places, given.pause, given.sittings).now
-        away = standardised(p["across"] @ (parted @ vectors)) + given.recent_weight * standardised(p["recent"])
+        back = coming_back(places, given.pause, given.sittings)
+        away = standardised(p["across"] @ (back @ vectors)) + given.recent_weight * standardised(p["recent"])
         return torch.where(self.has_paused(p, places), away, within)
 
     def portable(self, received: Params) -> Linear:

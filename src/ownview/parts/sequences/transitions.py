@@ -37,28 +37,36 @@ class Across(NamedTuple):
     before: [l, l] everything before that pause, by sitting: exp(-k / tau) for those of the k-th sitting before, k from
         0, over the square root of how many items they are
     after:  [l, l] the sitting that begins there, every item over the square root of how many they are
-    now:    [l] how much each item counts when the client comes back after its last sitting, exp(-k / tau)
     """
 
     before: Tensor
     after: Tensor
-    now: Tensor
 
 
 def across(places: Places, pause: float, tau: float) -> Across:
     """A client's sittings, which end where more than `pause` seconds pass; times that run backwards end none."""
-    times, mask = places.times, places.mask
-    gap = torch.cat([times[:1] * 0, times[1:] - times[:-1]])
-    known = torch.cat([mask[:1] * 0, mask[:-1]]) * mask
-    begins = (gap > pause).to(mask.dtype) * known
+    mask, begins = places.mask, _begins(places, pause)
     sitting = begins.cumsum(0)
     ago = sitting[:, None] - 1 - sitting
     earlier = torch.where(ago >= 0, 1.0, 0.0) * mask * begins[:, None]
     same = (sitting[:, None] == sitting).to(mask.dtype) * mask * begins[:, None]
     before = earlier * torch.exp(-ago.clamp(min=0) / tau) / earlier.sum(1, keepdim=True).clamp(min=1).sqrt()
     after = same / same.sum(1, keepdim=True).clamp(min=1).sqrt()
-    now = torch.exp(-(sitting[-1:] - sitting) / tau) * mask
-    return Across(before, after, now)
+    return Across(before, after)
+
+
+def coming_back(places: Places, pause: float, tau: float) -> Tensor:
+    """[l] how much each item counts when the client comes back after its last sitting: exp(-k / tau)."""
+    sitting = _begins(places, pause).cumsum(0)
+    return torch.exp(-(sitting[-1:] - sitting) / tau) * places.mask
+
+
+def _begins(places: Places, pause: float) -> Tensor:
+    """[l] 1 for an item that comes more than `pause` seconds after the one before, else 0."""
+    times, mask = places.times, places.mask
+    gap = torch.cat([times[:1] * 0, times[1:] - times[:-1]])
+    known = torch.cat([mask[:1] * 0, mask[:-1]]) * mask
+    return (gap > pause).to(mask.dtype) * known
 
 
 def standardised(scores: Tensor) -> Tensor:

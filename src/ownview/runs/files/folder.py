@@ -298,6 +298,8 @@ class RunFolder:
             if name not in table:
                 raise OutputError(f"{path}: is damaged: no column {name!r}; bring a sound copy back")
         for name in table.keys() - _USER_COLUMNS:
+            if _all_numbers(table[name]):
+                continue
             for row, value in enumerate(table[name], start=2):
                 if not all(map(_is_number, value.split(";") if name in _BY_ANSWER else [value])):
                     raise OutputError(f"{path}: line {row}, column {name!r}: {value!r}: expected a number")
@@ -361,6 +363,14 @@ def _round(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return dict(values) if is_round(values) else None
+
+
+def _all_numbers(column: Sequence[str]) -> bool:
+    """The same of all texts at once, in a fraction of the time."""
+    try:
+        return all(map(math.isfinite, map(float, column)))
+    except ValueError:
+        return False
 
 
 def _is_number(text: str) -> bool:
