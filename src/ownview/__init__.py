@@ -29,7 +29,7 @@ os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
 
 # A thread of PyTorch (OpenMP) that waits for the others stays awake for milliseconds, on a core that those may need:
 # with anything else at work on the machine, small pieces of linear algebra take three to fifteen times as long. Asleep
-# it makes room at once, and figures are the same. OpenMP looks once, too, and GOMP_SPINCOUNT counts for more.
+# it makes room at once, and figures are the same. OpenMP looks once, too; where GOMP_SPINCOUNT is set, that decides.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Polars brings jemalloc, which keeps freed pages for ten seconds: of ml-1m's file these are 60 MB that nothing uses.

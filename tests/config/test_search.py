@@ -34,14 +34,14 @@ def test_every_model_with_settings_can_be_tuned() -> None:
     for method in (*METHODS, *BASELINES):
         if BASELINES.get(method) in (LaterSittings, Markov, Popularity, RandomOrder, SittingStarts):
             with pytest.raises(SettingError, match=f"{method} has no setting left to search"):
-                searched(method, [], [], [])
+                searched(method, [], {}, [])
         else:
-            assert searched(method, [], [], [])
+            assert searched(method, [], {}, [])
 
 
 def test_the_federation_is_searched_only_where_asked() -> None:
-    assert "server_learning_rate" not in searched("fedmf", [], [], [])
-    assert searched("fedmf", [], [], ["server_learning_rate"])["server_learning_rate"].space == Between(
+    assert "server_learning_rate" not in searched("fedmf", [], {}, [])
+    assert searched("fedmf", [], {}, ["server_learning_rate"])["server_learning_rate"].space == Between(
         1e-3, 10.0, log=True
     )
     assert "server_learning_rate" not in knobs("centrap", [])
@@ -107,4 +107,15 @@ def test_lists_are_separated_by_slashes() -> None:
 )
 def test_what_is_wrong_with_a_space_is_said(asked: str, reason: str) -> None:
     with pytest.raises(SettingError, match=f"^--search {asked}.*({reason})"):
-        searched("fedmf", [], ["negatives"], [asked])
+        searched("fedmf", [], {"negatives": "4"}, [asked])
+
+
+def test_what_a_pinned_setting_excludes_is_not_searched() -> None:
+    """A trial of both would be refused; a default excludes nothing, what was asked for excludes others."""
+    left_out = {"horizon", "label_smoothing", "prefixes"}
+    every = set(searched("sasrec", [], {}, []))
+    assert left_out < every
+    assert set(searched("sasrec", [], {"exclude_seen": "true"}, [])) == every - left_out
+    assert set(searched("sasrec", [], {"exclude_seen": "false"}, [])) == every
+    assert set(searched("sasrec", [], {"negatives": "7"}, [])) == every - {"horizon", "label_smoothing"}
+    assert set(searched("sasrec", [], {}, ["r_drop=0,0.5"])) == (every - {"prefixes"}) | {"r_drop"}

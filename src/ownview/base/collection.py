@@ -12,8 +12,8 @@ from contextlib import contextmanager
 def without_collection(module: str) -> Iterator[None]:
     """While a module is loaded nothing is collected, and what it brought is not looked at again afterwards.
 
-    PyTorch makes some hundred thousand objects that stay: to look through all of them again and again is an eighth
-    of what loading takes. Does nothing where the module is there already.
+    PyTorch makes some hundred thousand objects that stay: looking through all of them again and again takes a part of
+    loading that shows and frees next to nothing. Does nothing where the module is there already.
     """
     if module in sys.modules or not gc.isenabled():
         yield

@@ -220,7 +220,8 @@ def log_sum_slopes(
     """
     passes, count, _ = hidden.shape
     total, to_hidden, to_items = hidden.new_zeros(()), torch.empty_like(hidden), torch.zeros_like(items)
-    for here in torch.split(torch.arange(count, device=hidden.device), max(1, _CELLS // (passes * len(items)))):
+    held = len(items) * (4 * passes if r_drop else 1)
+    for here in torch.split(torch.arange(count, device=hidden.device), max(1, _CELLS // held)):
         scores = hidden[:, here] @ items.T
         among = candidates(scores, None if excludes is None else excludes(here))
         highest = torch.logsumexp(among, -1)

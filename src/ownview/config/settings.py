@@ -33,7 +33,8 @@ class SettingRule:
 
     `infinite` lets a number be infinity, written inf. `search` is where `ownview tune` looks for the best value; None
     for a setting that is not for tuning. `afterwards` marks what decides nothing that clients send: sums that are kept
-    are solved again with another value.
+    are solved again with another value. `excludes` names other settings of the class that must have their defaults
+    where this one has another value than its own.
     """
 
     help: str
@@ -44,6 +45,7 @@ class SettingRule:
     search: Space | None = None
     infinite: bool = False
     afterwards: bool = False
+    excludes: tuple[str, ...] = ()
 
     def expected(self, kind: str) -> str:
         """The rule in words, for help texts and errors."""
@@ -79,9 +81,10 @@ def setting(
     search: Space | None = None,
     infinite: bool = False,
     afterwards: bool = False,
+    excludes: tuple[str, ...] = (),
 ) -> Any:
     """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
-    rule = SettingRule(help, low, above, high, choices, search, infinite, afterwards)
+    rule = SettingRule(help, low, above, high, choices, search, infinite, afterwards, excludes)
     return field(default=default, metadata={"rule": rule})
 
 
@@ -97,6 +100,20 @@ class Settings:
             value = _coerced(getattr(self, one.name), kinds[one.name])
             _check(_owner(type(self)), one.name, value, kinds[one.name], one.metadata["rule"])
             object.__setattr__(self, one.name, value)
+        self._require_agreement()
+
+    def _require_agreement(self) -> None:
+        """Refuse settings that exclude each other; all that one of them excludes are named at once."""
+        chosen = {one.name: one for one in declared(type(self)) if getattr(self, one.name) != one.default}
+        for name, one in chosen.items():
+            others = [chosen[other] for other in one.metadata["rule"].excludes if other in chosen]
+            if others:
+                given = ", ".join(f"{other.name}={getattr(self, other.name)}" for other in others)
+                plain = " and ".join(f"{other.name}={other.default}" for other in others)
+                raise SettingError(
+                    f"{_owner(type(self))} setting {name}={getattr(self, name)} does not go with {given}; "
+                    f"expected {plain}, or {name}={one.default}"
+                )
 
     def values(self) -> dict[str, Value]:
         """Every setting by name."""

@@ -328,6 +328,11 @@ class NamedSetting:
             self.cls(**{self.own: int(value) if self.kind is int and value == int(value) else value})
         return replace(self, space=space)
 
+    def clashes(self, other: NamedSetting) -> bool:
+        """Whether one of two settings excludes the other."""
+        excludes = {one.name: one.metadata["rule"].excludes for one in declared(self.cls)}
+        return self.cls is other.cls and (other.own in excludes[self.own] or self.own in excludes[other.own])
+
 
 def named_settings(method: str, plugins: Sequence[str]) -> dict[str, NamedSetting]:
     """Settings of a method and of the federation by NAME, of plug-ins around it by PLUGIN.NAME.

@@ -109,7 +109,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
         measure_every=measure_every, seed=seed, device=device, federation=options_of(federation),
     )  # fmt: skip
     asked = [name if space is None else f"{name}={space}" for name, space in (search or {}).items()]
-    tuning = Tuning(base, searched(str(method), [], [*fixed], asked), trials, metric, pruner)
+    tuning = Tuning(base, searched(str(method), [], fixed, asked), trials, metric, pruner)
     folder = TuningFolder(temporary_folder() if out is None else Path(out))
     ended = tune_settings(tuning, folder, memory=memory)
     best = Experiment.load(folder.best)

@@ -83,7 +83,7 @@ def command(
         rounds=rounds, measure_every=measure_every, seed=seed, engine=engine, device=device,
     )  # fmt: skip
     base = with_settings(plain, method, plugins, pairs)
-    pinned = [pair.partition("=")[0] for pair in pairs]
+    pinned = {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
     tuning = Tuning(base, searched(method, plugins, pinned, search or []), trials, metric, pruner)
     folder = TuningFolder(out or folder_of(base, "tune-"))
     with _live(tuning, quiet=as_json) as (on_round, on_trial):

@@ -45,7 +45,7 @@ class FedSASRec(SummedGradients):
                 times = self.network.passes
                 factors = min(2 * times * width * (world.num_items + self.embedding_size), 2 * table)
                 inside = times * self.network.inside(width)
-                scores = (3 * times + 4 * (times - 1)) * width * candidates  # two passes are compared item by item
+                scores = self.network.score_matrices * width * candidates
                 return scores + factors + inside + min(2 * (learnt - table), inside)
             written = 2 * learnt + (2 * table if self.temperature > 0 else 0)
             if self.prefixes:

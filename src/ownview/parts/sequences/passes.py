@@ -19,7 +19,7 @@ def first_places(items: Tensor, there: Tensor, many: int) -> Tensor:
         there: [] how many are real.
         many: m, items there are.
     """
-    place = torch.arange(len(items), device=items.device)
+    place = torch.arange(len(items), dtype=torch.int32, device=items.device)
     never = torch.full((many,), len(items), dtype=place.dtype, device=items.device)
     return never.scatter_reduce(0, items, torch.where(place < there, place, len(items)), "amin")
 

@@ -12,14 +12,6 @@ from ownview.parts.sequences.transformer import Transformer
 _LOWEST = 0.02
 """Of the first rate, where it stops falling: a last step of 0 would waste what clients sent."""
 
-_WITHOUT = {
-    "exclude_seen": ("negatives", "prefixes", "horizon", "label_smoothing"),
-    "r_drop": ("negatives", "prefixes"),
-}
-"""What a setting cannot go with: others of these name a target that it would hide, or another loss."""
-
-_AND_NEXT = {"exclude_seen": ", with the next item alone as the target", "r_drop": ""}
-
 
 @dataclass(frozen=True)
 class SequenceSettings(Settings):
@@ -62,13 +54,17 @@ class SequenceSettings(Settings):
         low=0,
         search=Between(0.03, 0.3, log=True),
     )
-    negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
+    negatives: int = setting(
+        0, "items drawn for a sequence's loss; 0 for all items", low=0, excludes=("horizon", "label_smoothing")
+    )
     exclude_seen: bool = setting(
-        False, "items looked back at are no candidates in training, as they are none in lists of what is new"
-    )
+        False, "items looked back at are no candidates in training, as they are none in lists of what is new",
+        excludes=("negatives", "prefixes", "horizon", "label_smoothing"),
+    )  # fmt: skip
     r_drop: float = setting(
-        0.0, "weight of how far two passes with different dropout are apart (R-Drop); 0: one pass", low=0
-    )
+        0.0, "weight of how far two passes with different dropout are apart (R-Drop); 0: one pass", low=0,
+        excludes=("negatives", "prefixes"),
+    )  # fmt: skip
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
     decay_steps: int = setting(
         0, "rounds, or batches, in which the rate falls to a fiftieth along a line, to stay there; 0: it never falls",
@@ -78,13 +74,6 @@ class SequenceSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_effect()
-        for name in ("horizon", "label_smoothing"):
-            value = getattr(self, name)
-            if value > 0 and self.negatives > 0:
-                raise SettingError(
-                    f"{self.title} setting negatives={self.negatives}: {name}={value:g} is for the loss over all "
-                    "items; expected 0"
-                )
         if self.embedding_size % self.heads:
             fits = [n for n in range(1, self.embedding_size + 1) if self.embedding_size % n == 0]
             nearest = min(fits, key=lambda n: abs(n - self.heads))
@@ -97,17 +86,10 @@ class SequenceSettings(Settings):
         """Refuse settings of what is switched off, and a filter through which every wave passes."""
         if self.drawn and not self.prefixes:
             raise SettingError(f"{self.title} setting drawn={self.drawn}: draws of prefixes=True; expected that, or 0")
-        for name, others in _WITHOUT.items():
-            for other in others:
-                if getattr(self, name) and (value := getattr(self, other)):
-                    raise SettingError(
-                        f"{self.title} setting {other}={value}: {name} is for the loss over all items of whole "
-                        f"histories{_AND_NEXT[name]}; expected {other}={getattr(type(self), other)}, or no {name}"
-                    )
         if self.r_drop and not (self.dropout or self.item_dropout):
             raise SettingError(
                 f"{self.title} setting r_drop={self.r_drop:g}: is of passes that differ by dropout; expected dropout "
-                "above 0, or r_drop=0"
+                "or item_dropout above 0, or r_drop=0"
             )
         if not self.frequency:
             if self.waves != (default := type(self).waves):

@@ -162,7 +162,12 @@ class Transformer:
 
     def working(self, candidates: int) -> int:
         """Numbers held by one sequence's loss and gradient: scores of all candidates, attention, activations."""
-        return self.passes * (3 * self.length * candidates + self.inside(self.length))
+        return self.score_matrices * self.length * candidates + self.passes * self.inside(self.length)
+
+    @property
+    def score_matrices(self) -> int:
+        """Scores of all candidates at all places, how many times over: two passes are compared item by item."""
+        return 3 * self.passes + 9 * (self.passes - 1) + self.exclude_seen
 
     def inside(self, length: int) -> int:
         """Numbers held by attention, and between layers, for a sequence of this length."""

@@ -21,7 +21,7 @@ from ownview.studies.tuning.trials import COMPLETE, FAILED, Trial
 if TYPE_CHECKING:
     import optuna
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,29 +161,34 @@ def knobs(method: str, plugins: Sequence[str]) -> dict[str, NamedSetting]:
 
 
 def searched(
-    method: str, plugins: Sequence[str], pinned: Iterable[str], asked: Sequence[str]
+    method: str, plugins: Sequence[str], pinned: Mapping[str, Any], asked: Sequence[str]
 ) -> dict[str, NamedSetting]:
     """What a tuning varies: the declared spaces of method and plug-ins, and spaces asked for besides.
+
+    Declared spaces of settings that a pinned one, or one that was asked for, excludes are left out.
 
     Args:
         method: its name or file.
         plugins: around it, the first one innermost.
-        pinned: settings with a fixed value.
+        pinned: settings with a fixed value, and that value.
         asked: NAME for the declared space of a setting (the federation's are searched only so), or NAME=SPACE.
     """
     every = knobs(method, plugins)
-    fixed = set(pinned)
-    chosen = {
+    declared = {
         name: knob
         for name, knob in every.items()
-        if knob.space is not None and knob.owner != FEDERATION and name not in fixed
+        if knob.space is not None and knob.owner != FEDERATION and name not in pinned
     }
+    given = [knob for name, knob in every.items() if name in pinned and knob.read(pinned[name]) != knob.default]
+    named = {}
     for text in asked:
         name, equals, space = text.partition("=")
         require_known(name, every, f"--search {text}: neither {method} nor the federation has a setting {name!r}")
-        if name in fixed:
+        if name in pinned:
             raise SettingError(f"--search {text}: {name} is also pinned by --set; give one of the two")
-        chosen[name] = _asked(every[name], text, space if equals else None)
+        named[name] = _asked(every[name], text, space if equals else None)
+    given += named.values()
+    chosen = {name: knob for name, knob in declared.items() if not any(one.clashes(knob) for one in given)} | named
     if not chosen:
         raise SettingError(f"{method} has no setting left to search; name one with --search NAME=LOW:HIGH")
     return chosen
