@@ -70,12 +70,13 @@ class FullForm(NextForm):
         size, mask = len(places.rows), places.mask
         scaled = torch.cat([past(size, tau, mask) for tau in given.scales], dim=1)
         rows = torch.cat([places.rows + k * self.world.num_items for k in range(len(given.scales))])
-        # Weighed before they are multiplied, pasts are l rows; their products are as many as they have columns.
-        weighed = scaled * mask.repeat(len(given.scales)) * (self.weight(places) * new).sqrt()
-        ahead = future(size, given.horizon, mask) * mask * (self.weight(places) * new).sqrt()
+        here = mask.repeat(len(given.scales))
+        weight = self.weight(places) * new
+        # Products are the same for all clients of a block, which weigh them afterwards, in one copy.
+        together, next_to = scaled.T @ scaled, scaled.T @ future(size, given.horizon, mask)
         sent: dict[str, Patch | Nearby] = {
-            "pasts": Patch(rows, rows, weighed.T @ weighed),
-            "follows": Patch(rows, places.rows, weighed.T @ ahead),
+            "pasts": Patch(rows, rows, (together * here[:, None]).mul_(here * weight)),
+            "follows": Patch(rows, places.rows, (next_to * here[:, None]).mul_(mask * weight)),
         }
         if self.clock:
             parted = across(places, given.pause, given.sittings)
