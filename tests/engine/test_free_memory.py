@@ -68,13 +68,21 @@ def test_runs_side_by_side_share_what_one_alone_would_have(monkeypatch: pytest.M
     assert share("cpu", "2GB", 3) == "2GB"
 
 
-@pytest.mark.parametrize(("wish", "found"), [(None, "10000"), ("0", "0")])
-def test_how_long_freed_memory_stays_is_settled_before_pytorch_looks(
-    wish: str | None, found: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "wish", "found"),
+    [
+        ("MIMALLOC_PURGE_DELAY", None, "10000"),
+        ("MIMALLOC_PURGE_DELAY", "0", "0"),
+        ("OMP_WAIT_POLICY", None, "passive"),
+        ("OMP_WAIT_POLICY", "active", "active"),
+    ],
+)
+def test_how_long_memory_stays_and_threads_wait_awake_is_settled_before_pytorch_looks(
+    variable: str, wish: str | None, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+    monkeypatch.delenv(variable, raising=False)
     if wish is not None:
-        monkeypatch.setenv("MIMALLOC_PURGE_DELAY", wish)
-    code = "import os, sys, ownview; print(os.environ['MIMALLOC_PURGE_DELAY'], 'torch' in sys.modules)"
+        monkeypatch.setenv(variable, wish)
+    code = f"import os, sys, ownview; print(os.environ['{variable}'], 'torch' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.split() == [found, "False"], "the caller's setting decides"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -57,15 +55,3 @@ def test_values_are_the_same_to_rounding_on_several_threads(name: str, request: 
     for number in (1, 2):
         other.round(number)
     torch.testing.assert_close(one.pack(), other.pack(), rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("wish", "found"), [(None, "passive"), ("active", "active")])
-def test_a_thread_that_waits_sleeps_unless_its_user_wants_it_awake(
-    wish: str | None, found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if wish is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", wish)
-    code = "import os, sys, ownview; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output.split() == [found, "False"], "settled before PyTorch looks"
