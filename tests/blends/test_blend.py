@@ -43,7 +43,7 @@ def test_a_part_is_its_text() -> None:
 
 
 def test_parts_are_two_to_six_and_no_blends() -> None:
-    with pytest.raises(SettingError, match="expected 2 to 6 parts, found 1"):
+    with pytest.raises(SettingError, match="expected 2 to 8 parts, found 1"):
         Blend(parts=("fedease",))
     with pytest.raises(SettingError, match="a blend has no blends for parts"):
         enough_rounds(Blend(parts=("blend", "fedease")))
@@ -52,7 +52,7 @@ def test_parts_are_two_to_six_and_no_blends() -> None:
 
 
 def test_the_lattice_is_all_of_the_simplex() -> None:
-    for parts, points in ((2, 21), (3, 66), (4, 120)):
+    for parts, points in ((2, 21), (3, 66), (4, 120), (7, 84), (8, 120)):
         found = lattice(parts)
         assert found.shape == (points, parts)
         assert np.allclose(found.sum(1), 1)
@@ -152,6 +152,7 @@ def test_parts_of_one_method_are_told_apart_by_the_settings_that_differ() -> Non
     parts = ("fedease nearness=8.0 recency=2.0 seen=1", "fednext rank=4", "fedease nearness=inf recency=2.0 seen=1 @x")
     assert names_of(parts) == ["fedease (nearness=8.0)", "fednext", "fedease (nearness=inf)"]
     assert names_of(("fedease", "fedease recency=inf")) == ["fedease", "fedease (recency=inf)"]
+    assert names_of(("sasrec @a", "fedease", "sasrec @b")) == ["sasrec no. 1", "fedease", "sasrec no. 2"]
 
 
 def test_finished_runs_are_blended_without_training(world: Interactions, tmp_path: Path) -> None:

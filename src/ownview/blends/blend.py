@@ -9,6 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 from ownview.base.errors import SettingError
 from ownview.config.settings import Settings, setting
 
+MOST_PARTS = 8
+"""Parts of a blend: so many have a lattice of weights that clients can be asked about, see `weights`."""
+
 
 @dataclass(frozen=True)
 class Blend(Settings):
@@ -48,8 +51,10 @@ class Blend(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= len(self.parts) <= 6:
-            raise SettingError(f"blend setting parts={self.parts}: expected 2 to 6 parts, found {len(self.parts)}")
+        if not 2 <= len(self.parts) <= MOST_PARTS:
+            raise SettingError(
+                f"blend setting parts={self.parts}: expected 2 to {MOST_PARTS} parts, found {len(self.parts)}"
+            )
         if len(self.weights) not in (0, 2 * len(self.parts)):
             raise SettingError(
                 f"blend setting weights={self.weights}: expected {2 * len(self.parts)} numbers for {len(self.parts)} "
@@ -95,7 +100,10 @@ class Part(NamedTuple):
 
 
 def names_of(parts: Sequence[str]) -> list[str]:
-    """Names of the parts: the method, with settings in brackets where parts of one method differ."""
+    """Names of the parts: the method, with settings in brackets where parts of one method differ.
+
+    Runs of one method with the same settings, which differ in their seed alone, are numbered.
+    """
     read = [Part.read(text) for text in parts]
     names = []
     for one in read:
@@ -107,7 +115,7 @@ def names_of(parts: Sequence[str]) -> list[str]:
         )
         settings = " ".join(own)
         names.append(f"{one.method} ({settings})" if settings else one.method)
-    return names
+    return [f"{one} no. {names[: k + 1].count(one)}" if names.count(one) > 1 else one for k, one in enumerate(names)]
 
 
 def _text(value: Any) -> str:

@@ -18,7 +18,7 @@ from ownview.data.sittings import DAY
 from ownview.evaluation.metrics import ndcg
 from ownview.evaluation.ranking import Ranker
 
-_STEPS = {2: 20, 3: 10, 4: 7, 5: 5, 6: 4}
+_STEPS = {2: 20, 3: 10, 4: 7, 5: 5, 6: 4, 7: 3, 8: 3}
 """By number of parts: steps of the lattice from 0 to 1. Some two hundred points at most."""
 
 _FINEST = 1 / 60

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from ownview.base.counts import not_finite
 from ownview.base.errors import OwnviewError, SettingError, TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
@@ -26,9 +27,6 @@ from ownview.messages.upload import Upload
 from ownview.seam.client import Client, Nearby, Patch, Product, Reporting, Sent
 from ownview.seam.roles import RECEIVED, TIMELINE, visible
 from ownview.seam.training import Batch, Context, Params
-
-TOGETHER = 2**22
-"""Numbers that are looked at together where a whole value may be items by items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +180,10 @@ class ReportingWork:
         return None
 
     def _keep(self, block: Tensor, new: Params, number: int) -> None:
-        for name, value in new.items():
+        for name in new:
             if name not in self.home.client.params or not self.home.client.params[name].own:
                 raise SettingError(f"{self.home.name}: a client has no value {name!r} of its own to renew")
-            if not all_finite(value):
-                raise TrainingError(not_finite(self.home.name, name, number))
+        require_finite(new, self.home.name, number)
         self.home.clients.keep(block, new)
 
     def _mapped(self, work: Callable[..., Any], block: Tensor, values: Params, axes: Axes, *more: Any) -> Any:
@@ -215,18 +212,13 @@ def reporting(client: Client) -> Reporting:
     return client.work
 
 
-def all_finite(values: Tensor) -> bool:
-    """Whether every number is finite; in chunks, because `isfinite` makes a mask as long as its input.
-
-    A sum is finite only where all of its numbers are; that of huge ones may not be, and then each is looked at.
-    """
-    parts = torch.split(values.reshape(-1), TOGETHER)
-    return all(bool(torch.isfinite(part.sum())) or bool(torch.isfinite(part).all()) for part in parts)
-
-
-def not_finite(method: str, name: str, number: int) -> str:
-    """Message about a value that is not finite."""
-    return f"{method} diverged in round {number}: {name} is not finite; lower a rate, or raise the regularisation"
+def require_finite(values: Params, method: str, number: int) -> None:
+    """Refuse values of round `number` that are not finite, by name."""
+    name = not_finite(values)
+    if name is not None:
+        raise TrainingError(
+            f"{method} diverged in round {number}: {name} is not finite; lower a rate, or raise the regularisation"
+        )
 
 
 def _speaking(upload: Upload) -> Upload:

@@ -13,7 +13,7 @@ from ownview.base.errors import TrainingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.config.participation import participants, participation
 from ownview.federation.optimizer import ServerOptimizer
-from ownview.federation.reporting import all_finite, not_finite, reporting
+from ownview.federation.reporting import reporting, require_finite
 from ownview.federation.tables.mixtures import Mixtures
 from ownview.federation.terms import Terms
 from ownview.messages.download import Download
@@ -190,12 +190,11 @@ class AggregationServer:
         """The change by a method's own rule; its new held values are stored."""
         if made is None:
             made = rule.function(dict(mean), self.shared | self.held, Arrived(number, clients))
-        for name, value in made.items():
+        for name in made:
             if name not in mean and name not in self.held:
                 known = suggestion(name, (*mean, *self.held))
                 raise TrainingError(f"{self.terms.name}: the server's rule makes {name!r}, no value it changes{known}")
-            if not all_finite(value):
-                raise TrainingError(not_finite(self.terms.name, name, number))
+        require_finite(made, self.terms.name, number)
         dtype = self.terms.machine.dtype
         self.held |= {name: value.to(dtype) for name, value in made.items() if name in self.held}
         return {name: made[name].to(dtype) if name in made else torch.zeros_like(old) for name, old in mean.items()}
@@ -205,12 +204,12 @@ class AggregationServer:
         if not clients or not isinstance(combine, Sums):
             return
         new = combine.combine(total.sums, self.shared | self.held, Arrived(number, clients))
-        for name, value in new.items():
+        for name in new:
             if name not in self.shared and name not in self.held:
                 known = suggestion(name, (*self.shared, *self.held))
                 raise TrainingError(f"{self.terms.name}: combine makes {name!r}, no value of the server's{known}")
-            if not all_finite(value):
-                raise TrainingError(not_finite(self.terms.name, name, number))
+        require_finite(new, self.terms.name, number)
+        for name, value in new.items():
             (self.held if name in self.held else self.shared)[name] = value.to(self.terms.machine.dtype)
 
     def _move_others(self, cohort: Tensor) -> None:

@@ -10,6 +10,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ownview.base.counts import counts
 from ownview.base.errors import MessageError
 from ownview.messages import wire
 from ownview.messages.coarse import Coarse, coarse_size, steps
@@ -78,12 +79,14 @@ class Codec:
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
         """Bytes of the message to one client, by whether it receives tables in this round."""
-        sizes: dict[str, int] = {}
-        for name in self._downloaded(receives=receives):
-            value = download.values[name]
+        sizes: dict[str, Tensor | int] = {}
+        values = {name: download.values[name] for name in self._downloaded(receives=receives)}
+        sparse = {name: value for name, value in values.items() if name not in self.mixed}
+        filled = counts(sparse, torch.count_nonzero)
+        for name, value in values.items():
             shape, width = tuple(value.shape), value.element_size()
-            short = wire.sparse_size(shape, width, torch.count_nonzero(value)) if name not in self.mixed else None
-            sizes[name] = wire.dense_size(shape, width) if short is None else int(short)
+            short = wire.sparse_size(shape, width, filled[name]) if name in filled else None
+            sizes[name] = wire.dense_size(shape, width) if short is None else short
         for name, move in download.moves.items():
             sizes[_MOVE + name] = wire.dense_size(tuple(move.shape[1:]), move.element_size())
         return int(wire.message_size(sizes))

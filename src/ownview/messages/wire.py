@@ -193,9 +193,9 @@ def dense_size(shape: tuple[int, ...], width: int) -> int:
     return _header_size(len(shape)) + prod(shape) * width
 
 
-def sparse_size(shape: tuple[int, ...], width: int, nonzero: Tensor) -> Tensor:
+def sparse_size(shape: tuple[int, ...], width: int, nonzero: Tensor | int) -> Tensor:
     """Bytes of tables with so many values that are not 0, in the shorter of the dense and the sparse form."""
-    sparse = _header_size(len(shape)) + _WHOLE + nonzero * (_WHOLE + width)
+    sparse = _header_size(len(shape)) + _WHOLE + torch.as_tensor(nonzero) * (_WHOLE + width)
     return sparse.clamp(max=dense_size(shape, width))
 
 

@@ -18,11 +18,11 @@ def moments(params: Mapping[str, Param]) -> dict[str, Param]:
 
 def adam_moved(values: Params, gradient: Params, rate: float) -> Params:
     """New values, moments and number of steps after a step (0.9, 0.999, 1e-8) on every parameter with a gradient."""
-    steps = values["steps"] + 1
-    moved: Params = {"steps": steps}
+    moved: Params = {"steps": values["steps"] + 1}
+    steps = float(moved["steps"])  # a GPU is waited for once
     for name, slope in gradient.items():
         before = values[name], values[f"first.{name}"], values[f"second.{name}"]
-        moved[name], moved[f"first.{name}"], moved[f"second.{name}"] = adam_step(before, slope, float(steps), rate)
+        moved[name], moved[f"first.{name}"], moved[f"second.{name}"] = adam_step(before, slope, steps, rate)
     return moved
 
 

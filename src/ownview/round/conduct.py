@@ -20,9 +20,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ownview.base.counts import counts
 from ownview.base.errors import SettingError, TrainingError
 from ownview.engine.clock import Clock, clock_on
-from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
 from ownview.messages.download import Download
 from ownview.messages.robust import robust_rule, settled
@@ -331,15 +331,12 @@ def report(done: Round) -> RoundReport:
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:
     """For every received value, the share that is exactly 0 and the share below `SMALL` in size."""
+    filled = counts(shared, torch.count_nonzero)
+    small = counts(shared, lambda part: (part.abs() < SMALL).sum())
     return {
         name: {
-            "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
-            f"below_{SMALL:g}": _small(value) / value.numel(),
+            "zero": 1 - filled[name] / value.numel(),
+            f"below_{SMALL:g}": small[name] / value.numel(),
         }
         for name, value in shared.items()
     }
-
-
-def _small(value: Tensor) -> int:
-    """How many numbers are below `SMALL` in size; in chunks, to avoid a second tensor of that size."""
-    return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))

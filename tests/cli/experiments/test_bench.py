@@ -173,6 +173,21 @@ def test_a_row_blends_the_finished_models_of_others(ownview: Callable[..., Outco
     assert recommended.code == 0, recommended.err
 
 
+def test_a_row_blends_the_models_of_every_seed(ownview: Callable[..., Outcome]) -> None:
+    Path("blended.toml").write_text(BLENDED.replace("seeds = 2", "seeds = 3") + 'seeds = 1\nevery_seed = ["fedmf"]\n')
+    asked = ("bench", "blended.toml", "--data-dir", "store", "--method", "both", "--jobs", "1")
+    outcome = ownview(*asked)
+    assert outcome.code == 0, outcome.err
+    every = results("runs/bench/blended")["runs"]
+    runs = {(one["method"], one["seed"]): one for one in every if one["protocol"] == "honest"}
+    both = runs["both", 0]
+    folders = [text.rpartition("@")[2] for text in both["experiment"]["settings"]["parts"]]
+    assert folders == [runs["popularity", 0]["run"], *(runs["fedmf", seed]["run"] for seed in range(3))]
+    assert all(name in " ".join(both["notes"]) for name in ("popularity", "fedmf no. 1", "fedmf no. 2", "fedmf no. 3"))
+    one = json.loads(ownview(*asked, "--seeds", "1", "--list", "--json").out)["runs"]
+    assert sorted(run["method"] for run in one) == ["both", "fedmf", "popularity", "popularity"]
+
+
 def test_a_blend_of_a_row_that_failed_fails_with_its_reason(ownview: Callable[..., Outcome]) -> None:
     text = BLENDED.replace('"fedmf"', '"fednext"').replace("embedding_size = 4, local_epochs = 1", "rank = 1000")
     Path("blended.toml").write_text(text)
@@ -217,6 +232,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('method = "popularity"', 'method = "popularity"\nonly = ["ml-100"]'), "", ["the suite has no data 'ml-100'"]),
         (('method = "popularity"', 'method = "popularity"\nprotocols = ["papr"]'), "", ["'papr'", "'paper'"]),
         (('method = "popularity"', 'name = "both"\nblends = ["fedmf"]'), "", ["no row 'fedmf' that trains", "small"]),
+        (('method = "fedmf"', 'blends = ["popularity"]\nevery_seed = ["popularty"]'), "", ["every_seed", "popularity"]),
         (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
         (('method = "fedmf"', 'method = "fedmf"\npreset = "nonesuch"'), "", ["preset", "nonesuch"]),
     ],

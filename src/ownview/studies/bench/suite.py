@@ -23,6 +23,7 @@ settings = { alpha = 1.1 }
 [[rows]]
 name = "both"
 blends = ["fedem", "fedease"]           # instead of a method: the finished models of other rows, blended at home
+every_seed = ["fedem"]                  # of these the models of all seeds are parts, not that of its own alone
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ from ownview.studies.bench.files import files_beside, with_files_beside
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
 _ROW: dict[str, type] = {
-    "name": str, "data": Mapping, "blends": list, "protocols": list, "only": list, "seeds": int, "beside": str, **LAYER,
+    "name": str, "data": Mapping, "blends": list, "protocols": list, "only": list, "seeds": int, "beside": str,
+    "every_seed": list, **LAYER,
 }  # fmt: skip
 _FILE: dict[str, type] = {
     "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "metrics": list, "data": list,
@@ -64,6 +66,7 @@ class SuiteRow(Row):
         only: data of the suite that it is measured on.
         seeds: 0, 1, ... up to this number.
         blends: names of the rows whose finished models it blends; none for a row that trains.
+        every_seed: those of them whose models of all seeds are parts.
         beside: name of the row that it is compared with besides the best; empty for none.
     """
 
@@ -71,6 +74,7 @@ class SuiteRow(Row):
     only: tuple[str, ...] = ()
     seeds: int = 1
     blends: tuple[str, ...] = ()
+    every_seed: tuple[str, ...] = ()
     beside: str = ""
 
 
@@ -200,6 +204,9 @@ def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, 
     if not 1 <= own <= seeds:
         raise SettingError(f"{source}: row {name}: seeds = {own}: expected 1 to {seeds}, the suite's")
     blends = _texts(values, "blends", f"{source}: row {name}") if "blends" in values else ()
+    every_seed = _texts(values, "every_seed", f"{source}: row {name}") if "every_seed" in values else ()
+    for one in every_seed:
+        require_known(one, blends, f"{source}: row {name}: every_seed names {one!r}, which it does not blend")
     layer = {key: values[key] for key in values if key in LAYER}
     row = SuiteRow(
         name,
@@ -209,6 +216,7 @@ def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, 
         only=only,
         seeds=own,
         blends=blends,
+        every_seed=every_seed,
         beside=values.get("beside", ""),
     )
     row.require_sound(data, "the suite", source)
@@ -289,11 +297,12 @@ def asked_of(suite: Suite) -> list[tuple[str, int, SuiteRow, str]]:
 def _planned(
     suite: Suite, row: SuiteRow, data: str, protocol: str, seed: int, runs: Path, rounds: int | None, device: str
 ) -> Planned:
-    """One run, and those it blends: of the same seed, or of the last that a row with fewer has."""
+    """One run, and those it blends: of the same seed, or of the last that a row with fewer has, or of every seed."""
     asked, parts = suite.experiment(row, data, protocol), []
     for name in row.blends:
         part = suite.row(name)
-        parts.append(_planned(suite, part, data, protocol, min(seed, part.seeds - 1), runs, rounds, device))
+        for one in range(part.seeds) if name in row.every_seed else (min(seed, part.seeds - 1),):
+            parts.append(_planned(suite, part, data, protocol, one, runs, rounds, device))
     if parts:
         asked = blend_beside(asked, [(one.experiment, one.folder.name) for one in parts])
     return Planned(row.name, *task(asked, runs, seed, rounds, device), parts=tuple(parts))
