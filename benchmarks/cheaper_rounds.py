@@ -38,6 +38,14 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
 """Protocol and network by data: on amazon-beauty what the suite `cosines` has."""
 FIRST = "ml-100k"
 """The data of rows that name none."""
+TWO_PASSES = {"data": "amazon-beauty", "embedding_size": 512, "exclude_seen": True, "r_drop": 0.5}
+"""What the suite's wider network has besides."""
+UNDRAWN = (
+    "amazon-beauty, two passes, cohorts of 2,048, rate .003 falling",
+    "amazon-beauty, two passes, cohorts of 2,048, rate .0015",
+    "amazon-beauty, two passes, cohorts of 4,096, rate .002 falling",
+)
+"""Rows of the table whose curves the picture has no colours for."""
 ROWS: dict[str, dict[str, Any]] = {
     "cohorts of 128": {"clients": "turns:128", "learning_rate": 0.003, "rounds": 240, "every": 8},
     "a filter of weight .5": {
@@ -53,11 +61,24 @@ ROWS: dict[str, dict[str, Any]] = {
     "amazon-beauty, cohorts of 2,048, rate .003": {
         "data": "amazon-beauty", "clients": "turns:2048", "learning_rate": 0.003, "rounds": 132, "every": 11,
     },
+    "amazon-beauty, two passes, cohorts of 2,048, rate .003 falling": {
+        **TWO_PASSES, "clients": "turns:2048", "learning_rate": 0.003, "decay_steps": 132, "rounds": 132, "every": 11,
+    },
+    "amazon-beauty, two passes, cohorts of 2,048, rate .0015": {
+        **TWO_PASSES, "clients": "turns:2048", "learning_rate": 0.0015, "rounds": 140, "every": 10,
+    },
+    "amazon-beauty, two passes, cohorts of 4,096, rate .002 falling": {
+        **TWO_PASSES, "clients": "turns:4096", "learning_rate": 0.002, "decay_steps": 200, "rounds": 140, "every": 10,
+    },
+    "amazon-beauty, two passes, cohorts of 4,096, rate .003": {
+        **TWO_PASSES, "clients": "turns:4096", "learning_rate": 0.003, "rounds": 140, "every": 10,
+    },
 }  # fmt: skip
 """What is set beside the network; `rounds` and `every` how long it trains and how often validation is asked.
 
 The row of amazon-beauty with larger cohorts was written down before it was run, for some twentieth of the rounds of
-cohorts of 128; another one, with rate .01, was broken off.
+cohorts of 128; another one, with rate .01, was broken off. Those of two passes, made on a GPU, are four of seven trials
+for a twentieth of the rounds; the page says what the others had.
 """
 
 
@@ -97,12 +118,14 @@ def read(title: str, out: Path, cpu_seconds: float | None = None) -> dict[str, A
     Args:
         title: of the row.
         out: folder of the finished run.
-        cpu_seconds: of its process; the seconds of its rounds where None, for a run that had one thread.
+        cpu_seconds: of its process; the seconds of its rounds where None, for a run that had one thread. None is
+            recorded of a run on another device.
     """
     data, protocol, settings, rounds, _ = _asked(title)
     lines = [json.loads(one) for one in (out / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     made = json.loads((out / "provenance.json").read_text(encoding="utf-8"))
+    elsewhere = made["machine"]["device"] != "cpu"
     if cpu_seconds is None:
         cpu_seconds = sum(sum(one["seconds"].values()) for one in lines)
     curve = [
@@ -115,7 +138,7 @@ def read(title: str, out: Path, cpu_seconds: float | None = None) -> dict[str, A
         "chosen_round": result["chosen_round"], "test": {name: result["test"][name] for name in ("HR@10", "NDCG@10")},
         "bytes_down_a_round": lines[-1]["bytes_down_per_client"], "bytes_up_a_round": lines[-1]["bytes_up_per_client"],
         "clients_a_round": sum(one["clients"] for one in lines) / rounds,
-        "cpu_seconds": round(cpu_seconds, 1),
+        "cpu_seconds": None if elsewhere else round(cpu_seconds, 1),
         "curve": curve, "provenance": made,
     }  # fmt: skip
 
@@ -152,9 +175,12 @@ def table(found: list[dict[str, Any]]) -> str:
             f"| {one['row']} | {a_pass} | {' | '.join(curve)} | {one['chosen_round']} of {one['rounds']} | "
             f"{decimals(one['test']['HR@10'])} / {decimals(one['test']['NDCG@10'])} | "
             f"{one['bytes_up_a_round'] / 1e3:.0f} | {one['bytes_down_a_round'] / 1e3:.0f} | "
-            f"{one['cpu_seconds'] / one['rounds']:.2f} |\n"
+            f"{'-' if one['cpu_seconds'] is None else format(one['cpu_seconds'] / one['rounds'], '.2f')} |\n"
         )
-    return text + "\nkB are of one client in one round it takes part in. In a pass everybody has one turn.\n"
+    about = (
+        "kB are of one client in one round it takes part in. In a pass everybody has one turn. CPU-seconds of a GPU: -."
+    )
+    return f"{text}\n{about}\n"
 
 
 def decimals(value: float, digits: int = 3) -> str:
@@ -165,7 +191,7 @@ def decimals(value: float, digits: int = 3) -> str:
 def drawn(found: list[dict[str, Any]]) -> str:
     """SVG: validation NDCG@10 over rounds, a panel a dataset."""
     curves = []
-    for one in found:
+    for one in (one for one in found if one["row"] not in UNDRAWN):
         name = one["row"].removeprefix(f"{one['data']}, ")
         points = [
             Point(point["round"], point["NDCG@10"], f"{name}, round {point['round']}: {decimals(point['NDCG@10'])}")
