@@ -13,6 +13,7 @@ import torch
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part, names_of
 from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
+from ownview.config.settings import Value
 from ownview.data.interactions import Interactions
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import protocol
@@ -190,7 +191,7 @@ def test_finished_runs_are_blended_without_training(world: Interactions, tmp_pat
 def test_a_blend_is_trained_on_everything_as_it_was_measured(
     logarithms: bool, world: Interactions, tmp_path: Path
 ) -> None:
-    settings = {"parts": PARTS, "logarithms": logarithms}
+    settings: dict[str, Value] = {"parts": PARTS, "logarithms": logarithms}
     measured = run(Experiment(method="blend", data="w", settings=settings), data=world, out=tmp_path / "blend")
     found = measured.folder.read_tensors("model")[0]["weights"]
     fitted = run(fit_like(tmp_path / "blend"), data=world, out=tmp_path / "model")
