@@ -12,11 +12,12 @@ import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.base.failures import lacks_memory
+from ownview.base.memory.freed import keep_freed_memory
 from ownview.data.interactions import IdArray
 from ownview.engine import compiled
 from ownview.engine.compiled import Compiler, by_pytorch
 from ownview.engine.local import Fit, Opened, Plan, Trained
-from ownview.engine.machine import Machine, keep_freed_memory
+from ownview.engine.machine import Machine
 from ownview.engine.recordings import QUEUES, Pool, Recorder, queue
 from ownview.engine.samples import Samples
 from ownview.engine.step_runs import Runs

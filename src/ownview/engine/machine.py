@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,23 +44,6 @@ def _of_container(folder: Path) -> float:
         return float("inf")
     gives_way = sum(int(line.split()[1]) for line in details if line.startswith("inactive_file "))
     return max(0, int(limit) - int(taken) + gives_way)
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of malloc.h
-_LARGEST = 2**30
-
-
-@functools.cache
-def keep_freed_memory() -> bool:
-    """Tell glibc, once a process, to reuse blocks of up to a gigabyte; False where it is another C library.
-
-    Training allocates and frees the same few megabytes thousands of times. By default glibc hands such blocks back to
-    the operating system, which must clear every page again at the next step: 10 to 20 % of a round on the CPU.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return False
-    library = ctypes.CDLL(None)
-    return bool(library.mallopt(_MMAP_THRESHOLD, _LARGEST) and library.mallopt(_TRIM_THRESHOLD, _LARGEST))
 
 
 _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}

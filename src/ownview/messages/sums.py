@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.base.zeros import unwritten_zeros
+from ownview.base.memory.zeros import unwritten_zeros
 from ownview.messages.nearby_sums import add_nearby
 from ownview.messages.unwritten import parts_of
 from ownview.messages.upload import MODULUS, Upload, add_cells, add_symmetric_cells, wide

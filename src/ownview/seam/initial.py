@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.base.zeros import unwritten_zeros
+from ownview.base.memory.zeros import unwritten_zeros
 
 
 @dataclass(frozen=True)

@@ -155,3 +155,15 @@ def test_lists_by_the_strongest_weights_and_single_precision_are_those_of_the_wh
     assert agreement(exact, lists(bought, single, people)) > 0.999
     assert agreement(exact, lists(bought, strongest(single), people)) > 0.99
     assert int(torch.count_nonzero(single, dim=1).median()) == KEPT, "more where several are as strong as the last"
+
+
+def test_what_was_freed_is_given_back_before_the_matrix_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr(positive_definite, "give_freed_memory_back", lambda: happened.append("gave"))
+
+    def made() -> Tensor:
+        happened.append("made")
+        return 2 * torch.eye(3, dtype=torch.float64)
+
+    torch.testing.assert_close(inverse(made), torch.eye(3, dtype=torch.float64) / 2)
+    assert happened == ["gave", "made"]

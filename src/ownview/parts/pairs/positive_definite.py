@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ownview.base.memory.freed import give_freed_memory_back
 from ownview.parts.pairs.tail import tail_of
 
 MOST_IN_DOUBLE = 12_500
@@ -93,6 +94,7 @@ def inverse(made: Callable[[], Tensor]) -> Tensor:
 
     Where noise has left the matrix without a factor, as that of any other matrix, which is made once more for it.
     """
+    give_freed_memory_back()  # what is made now is mostly the largest there ever is
     place = made().T  # symmetric, so nothing moves: LAPACK goes by column
     failed = torch.empty((), dtype=torch.int32, device=place.device)
     torch.linalg.cholesky_ex(place, out=(place, failed))

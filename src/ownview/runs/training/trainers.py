@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
+from ownview.base.memory.freed import keep_freed_memory
 from ownview.baselines.parts.central import Asked, Central, InEpochs, Lessons, OneShot
 from ownview.blends.blend import Blend, Part
 from ownview.cluster.federation import ClusterFederation
@@ -19,7 +20,7 @@ from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
-from ownview.engine.machine import Machine, keep_freed_memory
+from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Scorer, rankers
 from ownview.federation.options import FederationOptions

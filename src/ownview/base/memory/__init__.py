@@ -1,0 +1,1 @@
+"""Memory that is asked for, and given back."""
