@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import torch
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part, names_of
 from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
-from ownview.config.settings import Value
 from ownview.data.interactions import Interactions
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import protocol
@@ -24,7 +22,6 @@ from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.full_fit import fit_like
 from ownview.runs.run import resume, run
-from ownview.runs.training.blending import BlendScorer
 from ownview.runs.training.trainers import trainer
 from ownview.testing.worlds import block_world
 
@@ -67,21 +64,6 @@ def test_scores_are_standardised_over_items() -> None:
     found = standardised(torch.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]))
     assert found[0].tolist() == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
     assert found[1].tolist() == [0, 0, 0]
-
-
-def test_logarithms_of_standardised_scores_are_added_up() -> None:
-    given = torch.tensor([[-1.0, 0.0, 0.0, 4.0], [3.0, 3.0, 3.0, 3.0]], dtype=torch.float64)
-
-    class Part:
-        def scores(self, users: torch.Tensor, items: torch.Tensor | None) -> torch.Tensor:
-            return given[users]
-
-    weights = torch.tensor([[0.25, 0.5], [1.0, 0.0]])
-    deviation = (14.75 / 4) ** 0.5
-    logs = [math.copysign(math.log1p(abs(one - 0.75) / deviation), one - 0.75) for one in (-1.0, 0.0, 0.0, 4.0)]
-    found = BlendScorer([Part(), Part()], weights, logarithms=True).scores(torch.tensor([0, 1]), None)
-    assert found[0].tolist() == pytest.approx([0.75 * one for one in logs])
-    assert found[1].tolist() == [0, 0, 0, 0]
 
 
 def test_those_behind_a_pause_choose_apart_where_there_are_enough() -> None:
@@ -187,12 +169,10 @@ def test_finished_runs_are_blended_without_training(world: Interactions, tmp_pat
     assert resume(tmp_path / "blend", data=world).metrics == finished.metrics
 
 
-@pytest.mark.parametrize("logarithms", [False, True])
-def test_a_blend_is_trained_on_everything_as_it_was_measured(
-    logarithms: bool, world: Interactions, tmp_path: Path
+def test_a_blend_is_trained_on_everything_with_the_weights_it_was_measured_with(
+    world: Interactions, tmp_path: Path
 ) -> None:
-    settings: dict[str, Value] = {"parts": PARTS, "logarithms": logarithms}
-    measured = run(Experiment(method="blend", data="w", settings=settings), data=world, out=tmp_path / "blend")
+    measured = run(Experiment(method="blend", data="w", settings={"parts": PARTS}), data=world, out=tmp_path / "blend")
     found = measured.folder.read_tensors("model")[0]["weights"]
     fitted = run(fit_like(tmp_path / "blend"), data=world, out=tmp_path / "model")
     assert torch.equal(fitted.folder.read_tensors("model")[0]["weights"], found)
@@ -205,9 +185,7 @@ def test_a_blend_is_trained_on_everything_as_it_was_measured(
         run(Experiment(method=part.method, data="w", settings=part.settings), data=world, out=tmp_path / part.method)
         parts.append(tmp_path / f"{part.method}-model")
         run(fit_like(tmp_path / part.method), data=world, out=parts[-1])
-    asked = blend_of(parts, like=tmp_path / "blend")
-    assert asked.settings["logarithms"] is logarithms
-    put_together = run(asked, data=world, out=tmp_path / "together")
+    put_together = run(blend_of(parts, like=tmp_path / "blend"), data=world, out=tmp_path / "together")
     for user in world.users.tolist():
         assert put_together.recommend(user, 5) == fitted.recommend(user, 5)
 

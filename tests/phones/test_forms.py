@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,6 @@ FORMS: dict[str, Any] = {
     "network with a filter that sees all places": _network(2, 7, frequency=0.4, looks_back=False),
 }
 FORMS["blend"] = Blended(tuple(FORMS[one] for one in ("rows", "ridge", "network")), ((0.5, 0.2, 0.3), (0.1, 0.0, 0.9)))
-FORMS["blend of logarithms"] = replace(FORMS["blend"], logarithms=True)
 
 
 def _histories() -> list[list[int]]:

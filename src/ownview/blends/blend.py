@@ -15,10 +15,7 @@ MOST_PARTS = 8
 
 @dataclass(frozen=True)
 class Blend(Settings):
-    """score = sum over parts k of w_k z_k, z_k = (s_k - mean(s_k)) / standard deviation(s_k) over all items of a user.
-
-    With `logarithms` it is the sum of w_k sign(z_k) log(1 + |z_k|): closed forms score few items thirty standard
-    deviations above the rest, networks eight, and a sum that holds both hears the first for these items alone.
+    """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items of one user.
 
     The weights w (w_k >= 0, sum 1) have the highest sum over clients of NDCG@10 on validation among the points of a
     lattice and of the ever smaller moves from there: every client sends one number a point, and the server sums.
@@ -44,9 +41,6 @@ class Blend(Settings):
         0.0, "weight of a client's own wins beside the mean of all, in choosing its weights; 0 for the same for all",
         low=0,
     )  # fmt: skip
-    logarithms: bool = setting(
-        False, "whether logarithms of standardised scores are added up, so that the scores of few items count less"
-    )
     pause_days: float = setting(
         1.0, "days since the last item, after which clients choose weights apart", above=0, afterwards=True
     )

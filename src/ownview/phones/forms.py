@@ -139,9 +139,6 @@ def _blended(graph: Graph, form: Blended, history: str, m: int, after_pause: str
         centred = graph.op("Sub", scores, graph.op("ReduceMean", scores, axes=[0], keepdims=1))
         wide = graph.op("Sqrt", graph.op("ReduceMean", graph.op("Mul", centred, centred), axes=[0], keepdims=1))
         alike = graph.op("Div", centred, graph.op("Max", wide, _double(graph, 1e-12)))
-        if form.logarithms:
-            longer = graph.op("Add", graph.op("Abs", alike), _double(graph, 1.0))
-            alike = graph.op("Mul", graph.op("Sign", alike), graph.op("Log", longer))
         weight = graph.op("Gather", weights, graph.ints(place), axis=0)
         total = graph.op("Add", total, graph.op("Mul", weight, alike))
     return graph.cast(total, FLOAT)

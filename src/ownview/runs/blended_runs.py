@@ -15,17 +15,14 @@ from ownview.runs.files.folder import RunFolder
 from ownview.runs.summaries.tried_settings import tried
 
 
-def blend_of(
-    paths: Sequence[Path], own: float = 0.0, like: Path | None = None, *, logarithms: bool = False
-) -> Experiment:
+def blend_of(paths: Sequence[Path], own: float = 0.0, like: Path | None = None) -> Experiment:
     """The experiment that blends finished runs; they must have been asked the same, of the same data.
 
     Args:
         paths: folders of the runs.
         own: weight of a client's own wins.
-        like: a measured blend of the same methods, in the same order, whose weights are taken, and whether they are of
-            logarithms. Models that were trained on everything need one: there is nothing left to find weights by.
-        logarithms: of standardised scores are added up.
+        like: a measured blend of the same methods, in the same order, whose weights are taken. Models that were
+            trained on everything need one: there is nothing left to find weights by.
     """
     runs = [_finished(path)[1] for path in paths]
     first = runs[0]
@@ -41,20 +38,10 @@ def blend_of(
     parts = tuple(
         str(Part.of(run.method, run.settings, str(path.resolve()))) for run, path in zip(runs, paths, strict=True)
     )
-    weights: tuple[float, ...] = ()
-    if like is not None:
-        measured, weights = _measured(like, parts)
-        logarithms = measured.logarithms
-    settings = Blend(parts=parts, own=own, weights=weights, logarithms=logarithms).values()
+    weights, origin = ((), "") if like is None else (_weights_of(like, parts), str(like.resolve()))
+    settings = Blend(parts=parts, own=own, weights=weights).values()
     return replace(
-        first,
-        method=Blend.name,
-        settings=settings,
-        rounds=1,
-        device="auto",
-        watch=(),
-        settings_tried=0,
-        like="" if like is None else str(like.resolve()),
+        first, method=Blend.name, settings=settings, rounds=1, device="auto", watch=(), settings_tried=0, like=origin
     )
 
 
@@ -75,12 +62,12 @@ def on_everything_like(blend: Experiment, model: Blend, path: Path) -> Experimen
                 f"(ownview fit --like {part.folder or 'RUN'}), then: ownview blend MODEL MODEL ... --like {path}"
             )
         parts.append(str(part._replace(folder="")))
-    taken: dict[str, Value] = {"parts": tuple(parts), "weights": _measured(path, model.parts)[1], "own": 0.0}
+    taken: dict[str, Value] = {"parts": tuple(parts), "weights": _weights_of(path, model.parts), "own": 0.0}
     return replace(blend, settings={**blend.settings, **taken})
 
 
-def _measured(path: Path, parts: Sequence[str]) -> tuple[Blend, tuple[float, ...]]:
-    """A measured blend of the same methods, and [2 P] the weights that it found."""
+def _weights_of(path: Path, parts: Sequence[str]) -> tuple[float, ...]:
+    """[2 P] what a measured blend found for the same methods."""
     folder, measured = _finished(path)
     model, expected = measured.model(), [Part.read(text).method for text in parts]
     found = [Part.read(text).method for text in model.parts] if isinstance(model, Blend) else [measured.label()]
@@ -89,7 +76,7 @@ def _measured(path: Path, parts: Sequence[str]) -> tuple[Blend, tuple[float, ...
     weights = folder.read_tensors("model")[0]["weights"]
     if len(weights) != 2:
         raise SettingError(f"{path}: its clients have weights of their own; expected a blend with own=0")
-    return model, tuple(weights.flatten().tolist())
+    return tuple(weights.flatten().tolist())
 
 
 def blend_beside(asked: Experiment, parts: Sequence[tuple[Experiment, str]]) -> Experiment:

@@ -235,17 +235,15 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class Blended:
-    """score = sum over parts k of w_k z_k, z_k = (s_k - mean(s_k)) / standard deviation(s_k) over all items.
+    """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items.
 
     Args:
         parts: forms for the same m items.
         weights: w for people whose latest item is of now, and for people who come after a pause.
-        logarithms: sign(z) log(1 + |z|) is added up in the place of z.
     """
 
     parts: tuple[Linear | Factors | Attention, ...]
     weights: tuple[tuple[float, ...], tuple[float, ...]]
-    logarithms: bool = False
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -258,8 +256,7 @@ class Blended:
         for part, weight in zip(self.parts, self.weights[after_pause], strict=True):
             centred = part.scores(history).double()
             centred = centred - centred.mean()
-            alike = centred / centred.square().mean().sqrt().clamp(min=1e-12)
-            total = total + weight * (torch.copysign(alike.abs().log1p(), alike) if self.logarithms else alike)
+            total = total + weight * centred / centred.square().mean().sqrt().clamp(min=1e-12)
         return total
 
 

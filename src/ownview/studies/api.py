@@ -163,7 +163,6 @@ def blend(
     runs: Sequence[Run | str | Path],
     *,
     own: float = 0.0,
-    logarithms: bool = False,
     like: Run | str | Path | None = None,
     memory: str = "auto",
     out: str | Path | None = None,
@@ -173,7 +172,6 @@ def blend(
     Args:
         runs: of the same data and protocol, or their folders.
         own: weight of own wins beside everybody's; 0 for the same weights for all.
-        logarithms: add up logarithms of standardised scores, so that the scores of few items count less.
         like: a measured blend of the same methods: its weights, for models of `ownview.fit`.
         memory: what it may take.
         out: folder for the run; without it a temporary one that goes with the process.
@@ -181,9 +179,7 @@ def blend(
     if isinstance(runs, str) or not isinstance(runs, Sequence) or not runs:
         found = "empty" if isinstance(runs, Sequence) and not runs else kind_of(runs)
         raise SettingError(f"runs is {found}; expected a list of runs or of their folders")
-    experiment = blend_of(
-        [_folder(one) for one in runs], own, None if like is None else _folder(like), logarithms=logarithms
-    )
+    experiment = blend_of([_folder(one) for one in runs], own, None if like is None else _folder(like))
     return run_experiment(experiment, out=None if out is None else Path(out), memory=memory)
 
 

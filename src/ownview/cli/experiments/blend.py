@@ -22,10 +22,6 @@ def command(
         float,
         typer.Option("--own", help="Weight of own wins beside everybody's; 0: the same for all.", min=0),
     ] = 0.0,
-    logarithms: Annotated[
-        bool,
-        typer.Option("--logarithms", help="Add up logarithms of standardised scores, so that few items count less."),
-    ] = False,
     like: Annotated[
         Path | None,
         typer.Option("--like", help="A measured blend of the same methods: its weights, for models of `ownview fit`."),
@@ -37,7 +33,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients."""
-    experiment = blend_of(runs, own, like, logarithms=logarithms)
+    experiment = blend_of(runs, own, like)
     folder = out or new_folder(folder_of(experiment))
     with progress("blending, rounds", 1, quiet=as_json) as advance:
         finished = run(

@@ -74,11 +74,7 @@ class BlendTrainer:
             )
         late = after_pause(question, self.model.pause_days)
         by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
-        return self._scorer(question, by_user)
-
-    def _scorer(self, question: Question, by_user: Tensor) -> BlendScorer:
-        parts = [part.asked(question) for part in self.members]
-        return BlendScorer(parts, by_user, logarithms=self.model.logarithms)
+        return BlendScorer([part.asked(question) for part in self.members], by_user)
 
     def _given(self) -> Tensor | None:
         """[2, P] of the settings; None where they are to be found."""
@@ -89,7 +85,7 @@ class BlendTrainer:
     def _chosen(self) -> Tensor:
         """[2, P] by group, or [n, P] where clients choose their own."""
         question = self.ranker.question
-        scorer = self._scorer(question, torch.zeros(0))
+        scorer = BlendScorer([part.asked(question) for part in self.members], torch.zeros(0))
         ask = partial(wins, Remembered(scorer, self.memory), self.ranker)
         late = after_pause(question, self.model.pause_days)
         found, self.points = searched(ask, late[question.users], len(self.members))
@@ -133,7 +129,6 @@ class BlendTrainer:
         return Blended(
             tuple(one for one in parts if isinstance(one, Linear | Factors | Attention)),
             (tuple(self.weights[0].tolist()), tuple(self.weights[1].tolist())),
-            self.model.logarithms,
         )
 
     def pack(self) -> dict[str, Tensor]:
@@ -158,16 +153,14 @@ class BlendScorer:
     Args:
         parts: of the models.
         weights: [n, P] by user.
-        logarithms: of standardised scores are added up, see `Blend`.
     """
 
-    def __init__(self, parts: Sequence[Scorer], weights: Tensor, *, logarithms: bool = False) -> None:
-        self.scorers, self.weights, self.logarithms = parts, weights, logarithms
+    def __init__(self, parts: Sequence[Scorer], weights: Tensor) -> None:
+        self.scorers, self.weights = parts, weights
 
     def parts(self, users: Tensor) -> Tensor:
         """[P, B, m] each part's scores, standardised over the items of each user."""
-        every = torch.stack([standardised(part.scores(users, None)) for part in self.scorers])
-        return torch.copysign(every.abs().log1p(), every) if self.logarithms else every
+        return torch.stack([standardised(part.scores(users, None)) for part in self.scorers])
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] sums of the parts."""
