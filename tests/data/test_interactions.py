@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview.base.errors import DataError, UnknownNameError
-from ownview.data import Interactions
+from ownview.data import Interactions, interactions
 
 Rows = list[tuple[int, int, float, int]]
 
@@ -102,6 +103,18 @@ def test_fingerprint_sees_row_order_and_missing_columns() -> None:
     swapped = [rows[0], rows[2], rows[1]]
     bare = Interactions.from_rows("rows", np.array([1, 2, 1]), np.array([1, 2, 2]))
     assert len({build(rows).fingerprint(), build(swapped).fingerprint(), bare.fingerprint()}) == 3
+
+
+def test_fingerprint_is_what_it_ever_was_and_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ["a", "b", "a"], [1, 2, 2], [1.0, 2.0, 3.5], [5, 6, 7]
+    data, other = Interactions.from_rows("two", *rows), Interactions.from_rows("two", *rows)
+    known = "cf57564fc6f3649bf801a0288473d3b939d9572fc5524bc0cbce679535f83bb9"
+    assert data.fingerprint() == known
+    monkeypatch.setattr(interactions, "hashlib", None)
+    assert data.fingerprint() == known
+    for made in (other, replace(data, rating=None)):
+        with pytest.raises(AttributeError):
+            made.fingerprint()
 
 
 def test_arrays_cannot_be_changed() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from ownview.data.interactions import Interactions
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, SEQUENTIAL
-from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.protocol import SPLITS, Protocol
 from ownview.evaluation.ranking import rankers
 from ownview.evaluation.time_probes import time_probes
 
@@ -52,6 +54,28 @@ def test_the_tie_probe_fires_where_the_file_is_in_order_within_equal_times() -> 
     assert float(ordered.values["rows"]) > float(ordered.values["lot"])
     by_lot = probed(world(0), HONEST)["ties"]
     assert not by_lot.fires, "honest does not keep the file's order"
+
+
+@pytest.mark.parametrize(("protocol", "anew"), [(HONEST, ["rows"]), (SEQUENTIAL, ["hash"])])
+def test_the_tie_probe_splits_anew_by_the_other_rule_alone(
+    protocol: Protocol, anew: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the protocol's own split has need not be split again, and the figures are those of two splits."""
+    wanted, split_anew = replace(protocol, min_item_interactions=0), SPLITS[protocol.split]
+    both = {
+        ties: split_anew(replace(wanted, split_ties=ties), wanted.prepare(world(0)).data) for ties in ("rows", "hash")
+    }
+    monkeypatch.setitem(SPLITS, protocol.split, lambda asked, data: both[asked.split_ties])
+    expected = probed(world(0), wanted)["ties"]
+    asked: list[str] = []
+
+    def seen(other: Protocol, data: Interactions) -> Split:
+        asked.append(other.split_ties)
+        return split_anew(other, data)
+
+    monkeypatch.setitem(SPLITS, protocol.split, seen)
+    assert probed(world(0), wanted)["ties"].values == expected.values
+    assert asked == [wanted.split_ties, *anew]
 
 
 def test_the_future_probe_fires_where_later_rows_give_the_answer_away() -> None:

@@ -15,7 +15,7 @@ import ownview as ov
 from ownview.data.datasets.storage import store
 from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.deploy.places.holdings import read_holdings
-from ownview.federation.facts import OwnFacts
+from ownview.federation.facts import OwnFacts, OwnRows
 from ownview.runs.files.data_copy import read_histories, write_histories
 from ownview.seam.roles import QUANTITIES, RATINGS
 from ownview.sums.histories import with_facts
@@ -112,6 +112,19 @@ def test_parts_of_facts_know_their_clients_rows() -> None:
         expected = whole.table(role, torch.arange(4, 7), counts)
         assert expected.any()
         assert torch.equal(expected, part.table(role, torch.arange(3), counts))
+
+
+def test_rows_are_sorted_for_those_alone_who_ask_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = _repeating()
+    world = small_world()
+    with_role, without = {"taken": ov.quantities()}, {"w": ov.private()}
+    counts = torch.ones(3, split.num_items)
+    given = OwnFacts.of(split, with_role).table(QUANTITIES, torch.arange(3), counts)
+    assert torch.equal(given, OwnFacts.of(split).table(QUANTITIES, torch.arange(3), counts))
+    assert OwnFacts.of(split, without).rows is None
+    assert OwnFacts.of(split, without).users is split.data.about_users
+    monkeypatch.setattr(OwnRows, "of", lambda data: pytest.fail("sorted"))
+    federation(ov.FedMF(), replace(world, data=replace(world.data, rating=np.ones(len(world.data)))))
 
 
 def test_files_keep_quantities_and_drop_returns(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +64,21 @@ def test_lists_offer_new_items_where_asked_and_mark_them(fitted: Run, file: Path
     assert [one.item for one in everything if one.new] == [one.item for one in everything if str(one.item)[0] == "n"]
     assert taken + 2 == fitted.loaded(None, file).split.num_items
     assert like["number 12 once more"] != like["number 35 once more"]
+
+
+def test_ids_of_what_is_published_are_listed_once(fitted: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of all ids for each of them takes seconds where there are many."""
+    published = Published(RunModel.of(fitted, new_items=file), min_people=8)
+    every, listed = published.model.ids, list[RunModel]()
+
+    def ids(model: RunModel) -> list[Any]:
+        listed.append(model)
+        return every
+
+    monkeypatch.setattr(RunModel, "ids", property(ids))
+    assert 2 < len(published.left.kept) < len(every)
+    assert published.ids == [every[item] for item in [*published.left.kept.tolist(), len(every) - 2, len(every) - 1]]
+    assert len(listed) == 1
 
 
 def test_a_page_and_an_export_hold_new_items_and_what_is_published_decides_them(

@@ -9,15 +9,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 import ownview as ov
-from ownview.base.errors import SettingError, UnknownNameError
+from ownview.base.errors import OutputError, SettingError, UnknownNameError
 from ownview.config.settings import Value
 from ownview.data import Interactions
 from ownview.evaluation.named_protocols import NEXT_SITTING, on_everything
 from ownview.registry import build
+from ownview.runs.experiment import Experiment
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.recommending import Recommender
 from ownview.runs.run import Run
+from ownview.runs.run import run as run_experiment
 from ownview.runs.summaries.frames import write_frame
 from tests.shop import EACH, ITEMS, USERS, shop
 
@@ -91,6 +95,43 @@ def test_a_model_is_read_once(made: Made, monkeypatch: pytest.MonkeyPatch) -> No
     assert run.recommend_many(on_users=through.append).height == USERS * 10
     assert through == sorted(through)
     assert through[-1] == USERS
+
+
+@pytest.mark.parametrize("name", ["popularity", "ease", "fedease", "fednext", "fedmf", "mf", "blend"])
+def test_values_that_are_handed_on_are_those_of_the_file(
+    data: Interactions, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Experiment(name, data="shop", settings=SMALL.get(name, {}), rounds=2)
+    fresh = run_experiment(asked, data=data, out=tmp_path / "run", hand_on=True)
+    opened = ov.open_run(tmp_path / "run", data)
+    expected, written = opened.recommend_many(), opened.folder.read_tensors("model")[0]
+    packed = opened.loaded().trainer.pack()
+    monkeypatch.setattr(RunFolder, "read_tensors", lambda *_: pytest.fail("read, though it was written just now"))
+    assert fresh.recommend_many().equals(expected)
+    found = fresh.loaded().trainer.pack()
+    assert found.keys() == packed.keys() >= written.keys()
+    for key, value in packed.items():
+        assert torch.equal(found[key], value)
+        assert found[key].stride() == value.stride()
+    assert not fresh._handed_on, "the model at hand has them, and nobody else"
+
+
+@pytest.mark.parametrize("hand_on", [False, True])
+def test_what_is_read_is_checked_whoever_wrote_it(data: Interactions, tmp_path: Path, hand_on: bool) -> None:
+    asked, place = Experiment("fedease", data="shop", rounds=1), tmp_path / "run"
+    fresh = run_experiment(asked, data=data, out=place, hand_on=hand_on)
+    before = ov.open_run(place, data).recommend_many()
+    file = place / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(OutputError, match=r"model\.safetensors: is damaged: its SHA-256 is not the one"):
+        ov.open_run(place, data).recommend_many()
+    if hand_on:
+        assert fresh.recommend_many().equals(before), "what is in memory is what was written"
+    else:
+        with pytest.raises(OutputError, match="is damaged: its SHA-256"):
+            fresh.recommend_many()
 
 
 def history_of(data: Interactions, run: Run, user: str, path: Path) -> Path:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from torch import Tensor
 
 from ownview.base.display.amounts import readable
 from ownview.base.errors import OwnviewError
@@ -62,6 +64,28 @@ def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -
     assert [words[2] for words in proposed] == ["--user", "--history"]
     for words in proposed:
         assert ownview(*words).code == 0, words
+
+
+def test_a_model_that_was_fitted_just_now_is_not_read_and_a_later_command_checks_it(
+    ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, read = list[str](), RunFolder.read_tensors
+
+    def seen(folder: RunFolder, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        names.append(name)
+        return read(folder, name)
+
+    monkeypatch.setattr(RunFolder, "read_tensors", seen)
+    assert ownview(*QUICK).code == 0
+    assert "model" not in names
+    file = PLACE / "model" / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    for words in (QUICK, ("recommend", str(PLACE / "model"), "--user", "u1")):
+        refused = ownview(*words)
+        assert refused.code != 0
+        assert "is damaged: its SHA-256 is not the one that was written with it" in " ".join(refused.err.split())
 
 
 def test_how_many_items_have_titles_is_told(ownview: Callable[..., Outcome]) -> None:

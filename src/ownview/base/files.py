@@ -5,6 +5,7 @@ What is written here has reached the disk when the call returns, and so has its 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import hashlib
@@ -13,6 +14,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -176,6 +178,13 @@ def make_folder(path: Path, *, private: bool = False) -> None:
     """Make a folder, and those above it, where it is not there yet; a private one is its owner's alone."""
     with writing(path):
         path.mkdir(OWN_FOLDER if private else 0o777, parents=True, exist_ok=True)
+
+
+def temporary_folder() -> Path:
+    """A folder for one run or several that goes with the process; it is not there yet, and the one above it is."""
+    parent = Path(tempfile.mkdtemp(prefix="ownview-"))
+    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    return parent / "run"
 
 
 def is_file(path: Path) -> bool:

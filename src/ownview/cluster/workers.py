@@ -253,10 +253,9 @@ class Workers(LocalFleet):
             return
         self.lives[worker] = self.pool.lives[worker]
         split, alone = self.split, replace(self.machine, workers=None, memory=self.machine.memory // self.count)
-        data = shard_data(
-            split.train, self.excluded, split.timeline, split.data.users, OwnFacts.of(split), self.places[worker]
-        )
         terms = self.terms
+        facts = OwnFacts.of(split, terms.client.params)
+        data = shard_data(split.train, self.excluded, split.timeline, split.data.users, facts, self.places[worker])
         agreed: Agreed = (self.method, terms.world, terms.options, terms.seed, alone, terms.noise)
         saved = self.pool.get(self.pool.ask(worker, "begin", self.key, agreed, data, self.files[worker]))
         for step in (one for one in self.log if one.number > saved):

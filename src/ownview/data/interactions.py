@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,10 @@ class Interactions:
 
     def fingerprint(self) -> str:
         """SHA-256 of ids, pairs, ratings, times and quantities in source order: equal data, equal fingerprint."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256()
         for ids in (self.users, self.items):
             digest.update("\x1f".join(str(i) for i in ids.tolist()).encode())

@@ -227,6 +227,11 @@ class Protocol(Settings):
         return self.split != EVERYTHING
 
     @property
+    def reads_files(self) -> bool:
+        """Whether the split hangs on files besides the data."""
+        return self.split == "files" or (self.split == NEW_ITEMS_SPLIT and self.new_by == "file")
+
+    @property
     def knows_validation(self) -> bool:
         """Whether a client knows its validation item when test is asked."""
         return self.knows == "training and validation"

@@ -99,7 +99,7 @@ def tie_probe(split: Split, protocol: Protocol, seed: int, most: int | None = No
     hits = {}
     for ties in ("rows", "hash"):
         other = replace(protocol, name="tie probe", split_ties=ties, candidates=0, same_candidates=False)
-        again = SPLITS[protocol.split](other, split.data)
+        again = split if ties == protocol.split_ties else SPLITS[protocol.split](other, split.data)
         ranker = rankers(other, again, seed, torch.device("cpu"), _SCORE_BYTES)[1].some(most, seed)
         hits[ties] = float(_hits(Markov(), again, ranker).mean())
     gain = hits["rows"] - hits["hash"]

@@ -6,7 +6,7 @@ Both stay on the client: it sees only its own, and no message contains them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.seam.protection import Protection
-from ownview.seam.roles import RATINGS, Role
+from ownview.seam.roles import QUANTITIES, RATINGS, Param, Role
 from ownview.seam.training import World
 
 
@@ -100,9 +100,16 @@ class OwnFacts:
     users: ItemTable | None = None
 
     @classmethod
-    def of(cls, split: Split) -> OwnFacts:
-        """Facts of all clients of a split; a client sees those of rows that it knows alone."""
-        return cls(OwnRows.of(split.data), split.data.about_users)
+    def of(cls, split: Split, params: Mapping[str, Param] | None = None) -> OwnFacts:
+        """Facts of all clients of a split; a client sees those of rows that it knows alone.
+
+        Args:
+            split: the clients' data.
+            params: what the clients have. Where none of them is made of rows, nothing is said of rows, for which all of
+                them are sorted. All facts where None.
+        """
+        asked = params is None or any(param.role in (RATINGS, QUANTITIES) for param in params.values())
+        return cls(OwnRows.of(split.data) if asked else None, split.data.about_users)
 
     def part(self, here: range) -> OwnFacts:
         """Facts of a range of clients."""

@@ -114,7 +114,8 @@ class Published:
     @property
     def ids(self) -> list[Any]:
         """[k] of the items that are left, and of those without interactions."""
-        return [self.model.ids[item] for item in self.positions]
+        every = self.model.ids  # a list of all of them, made when it is asked for
+        return [every[item] for item in self.positions]
 
     @property
     def titles(self) -> list[str]:

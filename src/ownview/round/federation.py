@@ -68,7 +68,8 @@ class Federation:
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         clients, never = torch.arange(split.num_users), excluded.to(machine.device)
-        work = self.terms.work(clients, train, timelines, never, split.data.users, OwnFacts.of(split))
+        facts = OwnFacts.of(split, self.client.params)
+        work = self.terms.work(clients, train, timelines, never, split.data.users, facts)
         self.fleet, self.rules, self.done = self._fleet(work), tuple(rules), 0
 
     def _fleet(self, work: Work) -> LocalFleet:

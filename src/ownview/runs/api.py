@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError
+from ownview.base.files import temporary_folder
 from ownview.base.trust import named_by_user
 from ownview.baselines.parts.central import Central
 from ownview.blends.blend import Blend
@@ -23,7 +24,7 @@ from ownview.runs.batch import Task, run_all
 from ownview.runs.experiment import Experiment, describe_model, require_whole
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.loggers import Logger
-from ownview.runs.run import OnRound, Run, open_run, temporary_folder
+from ownview.runs.run import OnRound, Run, open_run
 from ownview.runs.run import run as run_experiment
 from ownview.runs.table import Comparison
 from ownview.seam.method import Federated

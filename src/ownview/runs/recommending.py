@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ownview.data.interactions import FloatArray, IntArray, Interactions
 from ownview.data.matching import ItemNames
@@ -70,15 +71,19 @@ class Recommender:
     @classmethod
     def of(
         cls, folder: RunFolder, experiment: Experiment, model: Model | None, data: Interactions | None,
-        data_dir: Path | None,
+        data_dir: Path | None, values: dict[str, Tensor] | None = None,
     ) -> Recommender:  # fmt: skip
-        """Read from a run's folder, for the device that is here, whichever the model was trained on."""
+        """Read from a run's folder, for the device that is here, whichever the model was trained on.
+
+        `values` are the model's, where this process has just written them; None where they are to be read and checked.
+        """
         here = replace(experiment, device="auto")
         setup = ExperimentSetup.of(here, data=data, data_dir=data_dir)
         setup.require_same(folder, here)
         model = model or here.model()
         trainer = setup.trainer(here, model, folder.path.parent)
-        restore(trainer, folder.read_tensors("model")[0], folder.path / "model.safetensors")
+        values = folder.read_tensors("model")[0] if values is None else values
+        restore(trainer, values, folder.path / "model.safetensors")
         return cls(setup, trainer, model)
 
     def offering(self, file: Path) -> Recommender:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DeviceError, OutputError, SettingError, UnwrittenError
-from ownview.base.files import is_file
+from ownview.base.files import is_file, temporary_folder
 from ownview.base.lock import sole_worker
 from ownview.baselines.parts.central import Central
 from ownview.config.differences import differences
@@ -32,6 +31,7 @@ from ownview.runs.files.data_copy import read_histories, write_histories
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.manifest import MANIFEST, keep_sources, write_manifest
 from ownview.runs.files.sources import require_unchanged
+from ownview.runs.files.tensor_files import as_written
 from ownview.runs.files.versions import model_folder, reading
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
@@ -60,6 +60,7 @@ class Run:
     data: Interactions | None = None
     model: Model | None = None
     _kept: dict[Path | None, Recommender] = field(default_factory=dict)
+    _handed_on: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:
@@ -136,7 +137,9 @@ class Run:
     def loaded(self, data_dir: Path | None = None, new_items: Path | None = None) -> Recommender:
         """The model at hand; read when it is first asked. With `new_items` it offers those of the file too."""
         if data_dir not in self._kept:
-            self._kept[data_dir] = Recommender.of(self.folder, self.experiment, self.model, self.data, data_dir)
+            asked = self.folder, self.experiment, self.model, self.data, data_dir
+            self._kept[data_dir] = Recommender.of(*asked, dict(self._handed_on) or None)
+            self._handed_on.clear()  # the model at hand has them now
         return self._kept[data_dir] if new_items is None else self._kept[data_dir].offering(new_items)
 
     def __repr__(self) -> str:
@@ -163,6 +166,7 @@ def run(
     loggers: Sequence[Logger] = (),
     workers: Workers | None = None,
     total: float | None = None,
+    hand_on: bool = False,
 ) -> Run:
     """Carry out an experiment from the start.
 
@@ -178,6 +182,8 @@ def run(
         workers: processes that share the clients; the result is the same to rounding.
         total: epsilon that all releases of these people together may reach from now on, where the model is trained on
             everything under a budget; None for what holds for them (`ownview.releases`).
+        hand_on: whether the run holds its model's values until the model is asked, which reads and checks its file
+            otherwise. Not where several runs are made: models may be large.
     """
     model = model or experiment.model()
     if isinstance(model, Central):
@@ -198,7 +204,9 @@ def run(
         work.begin(folder)
         if work.hides:
             folder.write_noise_key(noise)
-        return work.finish(work.training(folder, on_round, loggers))
+        training = work.training(folder, on_round, loggers)
+        made = work.finish(training)
+        return replace(made, _handed_on=as_written(training.best.packed)) if hand_on else made
 
 
 @kinds_checked()
@@ -385,10 +393,3 @@ def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:
         method = experiment.method
         raise SettingError(f"setting watch={list(experiment.watch)}: {method} has no clients; nothing to watch")
     return Watch.of(at_work.federation, experiment.watch)
-
-
-def temporary_folder() -> Path:
-    """A folder for one run or several that goes with the process."""
-    parent = Path(tempfile.mkdtemp(prefix="ownview-"))
-    atexit.register(shutil.rmtree, parent, ignore_errors=True)
-    return parent / "run"

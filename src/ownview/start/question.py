@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ownview.base.errors import DataError
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split
+from ownview.evaluation.last_splits import split_of
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.time_probes import sitting_probe
@@ -48,8 +49,8 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
         DataError: no user can be asked.
     """
     if wanted is not None:
-        return Question(wanted, wanted.prepare(data, None))
-    honest = HONEST.prepare(data, None)
+        return Question(wanted, split_of(wanted, data))
+    honest = split_of(HONEST, data)
     if honest.order != "times" or not data.clock:
         return Question(HONEST, honest)
     same = float(sitting_probe(honest).values["same_time"])
@@ -57,7 +58,7 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
         return Question(HONEST, honest, same_basket=same)
     fact = f"{same:.0%} of everybody's latest items came at the very same time as the one before, in the same basket"
     try:
-        later = NEXT_SITTING.prepare(data, None)
+        later = split_of(NEXT_SITTING, data)
     except DataError:
         later = None
     if later is None or min(len(later.validation.users), len(later.test.users)) < FEWEST:

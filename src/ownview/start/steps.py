@@ -228,7 +228,7 @@ class Steps:
                 shutil.rmtree(aside)
         if RunFolder(in_use(place)).begun:
             return resume(place, memory=self.memory, on_round=on_round)
-        return run(_fitted(best), out=place, memory=self.memory, on_round=on_round)
+        return run(_fitted(best), out=place, memory=self.memory, on_round=on_round, hand_on=True)
 
     def lists(self, model: Run, k: int) -> int:
         """k items for everybody, as a file; the number of users."""

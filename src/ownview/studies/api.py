@@ -9,6 +9,7 @@ from typing import Any
 
 from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError, TrainingError
+from ownview.base.files import temporary_folder
 from ownview.base.trust import named_by_user
 from ownview.config.settings import Value
 from ownview.data.datasets.catalog import load, min_interactions
@@ -22,7 +23,7 @@ from ownview.runs.api import name_of, options_of, protocol_of
 from ownview.runs.batch import free_cores
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
-from ownview.runs.run import Run, temporary_folder
+from ownview.runs.run import Run
 from ownview.runs.run import run as run_experiment
 from ownview.runs.table import Comparison
 from ownview.studies.bench.results import tables

