@@ -23,7 +23,7 @@ _ARRAYS = ("users", "items", "offsets", "item", "row", "rating", "timestamp", "q
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """What was asked, and what came of it, which lives as long as others hold it."""
+    """A question and its split, which lives as long as it is in use elsewhere."""
 
     protocol: Protocol
     papers_filter: int | None
@@ -32,7 +32,7 @@ class _Made:
 
 
 class LastSplits:
-    """A cache of splits, which are immutable: the last one, and those that somebody holds besides.
+    """A cache of splits, which are immutable: the last one, and those still in use elsewhere.
 
     Data that was read twice is the same where all its values are.
     """
@@ -52,7 +52,7 @@ class LastSplits:
             if asked and known is not None and split is not None and _same(known, data):
                 self._keep(known, split)
                 return split
-        self._last = None  # never two that nobody else holds
+        self._last = None  # never two that are in use nowhere else
         split = protocol.prepare(data, papers_filter)
         self._made.append(_Made(protocol, papers_filter, ref(data), ref(split)))
         self._keep(data, split)
