@@ -228,7 +228,7 @@ class Protocol(Settings):
 
     @property
     def reads_files(self) -> bool:
-        """Whether the split hangs on files besides the data."""
+        """Whether the split depends on files besides the data."""
         return self.split == "files" or (self.split == NEW_ITEMS_SPLIT and self.new_by == "file")
 
     @property
