@@ -70,7 +70,7 @@ def test_another_question_filter_or_value_is_another_split() -> None:
     assert splits.of(HONEST, data) is first, "it is still held"
 
 
-def test_the_last_one_is_kept_and_no_other_that_nobody_holds() -> None:
+def test_the_last_one_is_kept_and_others_while_they_are_in_use() -> None:
     splits, data = LastSplits(), made()
     first, held = ref(splits.of(HONEST, data)), splits.of(OTHER, data)
     last = ref(splits.of(replace(HONEST, split_seed=1), data))

@@ -113,7 +113,7 @@ def test_values_that_are_handed_on_are_those_of_the_file(
     for key, value in packed.items():
         assert torch.equal(found[key], value)
         assert found[key].stride() == value.stride()
-    assert not fresh._handed_on, "the model at hand has them, and nobody else"
+    assert not fresh._handed_on, "the model at hand has them now"
 
 
 @pytest.mark.parametrize("hand_on", [False, True])
